@@ -1,0 +1,100 @@
+// What the forward and the backward pass of attention share. Included once per vector target.
+#if defined(PLANC_KERNELS_ATTENTION_BLOCK_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef PLANC_KERNELS_ATTENTION_BLOCK_INL_H_
+#undef PLANC_KERNELS_ATTENTION_BLOCK_INL_H_
+#else
+#define PLANC_KERNELS_ATTENTION_BLOCK_INL_H_
+#endif
+
+#include <algorithm>
+#include <cstdint>
+
+#include "hwy/highway.h"
+#include "kernels/attention_block.h"
+#include "kernels/block_convert-inl.h"
+#include "kernels/block_product-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace planc::host {
+namespace HWY_NAMESPACE {
+
+inline constexpr float kLog2E = 1.44269504088896340736f;
+inline constexpr float kLn2 = 0.69314718055994530942f;
+
+// 2^x for x <= 0; larger x count as 0, since they are rounding errors of logits minus their
+// maximum. Results below the smallest normal number are 0. NaN gives NaN.
+//
+// 2^x = 2^n 2^f with n = round(x): 2^f by a polynomial through Chebyshev nodes of [-1/2, 1/2]
+// (relative error 5.1e-9, and exact at 0), 2^n by adding n to the exponent. Adding 1.5 * 2^23
+// rounds x to an integer and leaves that integer in the low bits of the sum.
+HWY_INLINE FloatVec Exp2OfNonPositive(FloatVec x) {
+  const FloatTag d;
+  const BitsTag bits;
+  const FloatVec round_constant = SetAll(0x1.8p23f);
+  const FloatVec bounded = hn::Min(x, SetAll(0.0f));
+  const FloatVec shifted = hn::Add(bounded, round_constant);
+  const FloatVec f = hn::Sub(bounded, hn::Sub(shifted, round_constant));
+  FloatVec poly = hn::MulAdd(SetAll(0.00015453162942118066f), f, SetAll(0.0013390863364648252f));
+  poly = hn::MulAdd(poly, f, SetAll(0.009618082557285997f));
+  poly = hn::MulAdd(poly, f, SetAll(0.05550357114219126f));
+  poly = hn::MulAdd(poly, f, SetAll(0.2402265076056809f));
+  poly = hn::MulAdd(poly, f, SetAll(0.6931471880262288f));
+  poly = hn::MulAdd(poly, f, SetAll(1.0f));
+  const auto exponent = hn::ShiftLeft<23>(hn::BitCast(bits, shifted));
+  const FloatVec scaled = hn::BitCast(d, hn::Add(hn::BitCast(bits, poly), exponent));
+  const FloatVec result = hn::IfThenZeroElse(hn::Lt(x, SetAll(-126.0f)), scaled);
+  return hn::IfThenElse(hn::IsNaN(x), x, result);
+}
+
+// Where one head's rows lie in qkv, o and their gradients.
+struct HeadColumns {
+  HeadColumns(const AttentionShape& s, int64_t batch)
+      : stride((s.query_heads + 2 * s.kv_heads) * s.head_dim),
+        output_stride(s.query_heads * s.head_dim),
+        first_row(batch * s.sequence),
+        shape(s) {}
+
+  int64_t Query(int64_t head) const { return first_row * stride + head * shape.head_dim; }
+  int64_t Key(int64_t kv_head) const { return Query(shape.query_heads + kv_head); }
+  int64_t Value(int64_t kv_head) const { return Key(shape.kv_heads + kv_head); }
+  int64_t Output(int64_t head) const { return first_row * output_stride + head * shape.head_dim; }
+
+  int64_t stride;         // of qkv
+  int64_t output_stride;  // of o
+  int64_t first_row;      // of the sequence
+  const AttentionShape& shape;
+};
+
+// Panels over the rows of `source` [rows, dim] (its transpose, 16 rows at a time).
+template <class T>
+void PackRowsTransposed(const T* source, int64_t stride, int64_t rows, int64_t dim, float* panels) {
+  for (int64_t row = 0; row < rows; row += kPanelWidth) {
+    PackPanelTransposed(source + row * stride, stride, dim, std::min(kPanelWidth, rows - row),
+                        panels + row * dim);
+  }
+}
+
+// Panels over the columns of `source` [rows, dim]; panels at distance 16 * panel_rows.
+template <class T>
+void PackColumns(const T* source, int64_t stride, int64_t rows, int64_t dim, int64_t panel_rows,
+                 float* panels) {
+  for (int64_t column = 0; column < dim; column += kPanelWidth) {
+    PackPanel(source + column, stride, rows, std::min(kPanelWidth, dim - column),
+              panels + column * panel_rows);
+  }
+}
+
+// One tile: a block of queries against a block of keys.
+struct Tile {
+  int64_t query, queries;  // first of the sequence, and how many
+  int64_t key, keys;
+
+  // Keys of this tile that query `row` of the tile sees; 0 or less when it sees none.
+  int64_t Visible(int64_t row) const { return std::min(keys, query + row + 1 - key); }
+};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace planc::host
+HWY_AFTER_NAMESPACE();
+
+#endif  // PLANC_KERNELS_ATTENTION_BLOCK_INL_H_
