@@ -1,0 +1,94 @@
+#include "compiler/graph/step_graph.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace planc {
+namespace {
+
+template <typename Items>
+int IndexByName(const Items& items, const std::string& name) {
+  for (size_t i = 0; i < items.size(); ++i) {
+    if (items[i].name == name) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+}  // namespace
+
+int StepGraph::PoolIndex(const std::string& name) const { return IndexByName(pools, name); }
+
+int StepGraph::AddPool(const std::string& name, MemoryKind kind, PoolSlots slots) {
+  pools.push_back({name, kind, slots, 0, 0});
+  return static_cast<int>(pools.size()) - 1;
+}
+
+ValueId StepGraph::AddValue(Value value) {
+  values.push_back(std::move(value));
+  return static_cast<ValueId>(values.size()) - 1;
+}
+
+int StepGraph::BlockIndex(const std::string& name) const { return IndexByName(blocks, name); }
+
+int StepGraph::AddBlock(const std::string& name) {
+  blocks.push_back({name, {}, {}});
+  return static_cast<int>(blocks.size()) - 1;
+}
+
+int StepGraph::GroupIndex(const std::string& name) const { return IndexByName(groups, name); }
+
+std::vector<int64_t> LocalShape(const Mesh& mesh, const std::vector<int64_t>& shape,
+                                const Layout& layout) {
+  std::vector<int64_t> local = shape;
+  for (Axis axis : kAllAxes) {
+    if (layout[axis].kind == AxisLayout::Kind::kShard) local[layout[axis].dim] /= mesh[axis];
+  }
+  return local;
+}
+
+int64_t LocalElements(const StepGraph& graph, ValueId id) {
+  int64_t product = 1;
+  for (int64_t d : LocalShape(graph.mesh, graph.values[id].shape, graph.values[id].layout)) {
+    product *= d;
+  }
+  return product;
+}
+
+int64_t LocalBytes(const StepGraph& graph, ValueId id) {
+  return LocalElements(graph, id) * SizeOf(graph.values[id].dtype);
+}
+
+ValueId StorageRoot(const StepGraph& graph, ValueId id) {
+  while (graph.values[id].alias_of >= 0) id = graph.values[id].alias_of;
+  return id;
+}
+
+std::string NodeText(const StepGraph& graph, const Node& node) {
+  const OpcodeTraits& traits = TraitsOf(node.opcode);
+  std::vector<std::string> reads;
+  std::vector<std::string> writes;
+  for (size_t i = 0; i < node.operands.size(); ++i) {
+    const Value& value = graph.values[node.operands[i]];
+    const std::string text = absl::StrCat(value.name, "{", LayoutText(value.layout), "}");
+    if (traits.operands[i].access != Access::kWrite) reads.push_back(text);
+    if (traits.operands[i].access != Access::kRead) writes.push_back(text);
+  }
+  std::string attributes;
+  for (size_t i = 0; i < node.integers.size(); ++i) {
+    absl::StrAppend(&attributes, " ", traits.integers[i], "=", node.integers[i]);
+  }
+  return absl::StrCat(LabelName(node.label), " ", absl::StrJoin(writes, ", "), " = ", traits.text,
+                      "(", absl::StrJoin(reads, ", "), ")", attributes,
+                      node.group < 0 ? "" : absl::StrCat(" @", graph.groups[node.group].name));
+}
+
+std::string GraphText(const StepGraph& graph) {
+  std::string text;
+  for (const GraphBlock& block : graph.blocks) {
+    absl::StrAppend(&text, block.name, ":\n");
+    for (const Node& node : block.nodes) absl::StrAppend(&text, "  ", NodeText(graph, node), "\n");
+  }
+  return text;
+}
+
+}  // namespace planc

@@ -1,0 +1,135 @@
+// Fixes the place of every value inside its pool slot. Block-local values get lifetimes within their block and share
+// one pool per stream: greedy by size (Pisarchyk and Lee, arXiv 2001.03288).
+#include <algorithm>
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/passes/passes.h"
+
+namespace planc {
+namespace {
+
+int64_t Align(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+struct Lifetime {
+  ValueId root;
+  int64_t bytes;
+  int first;  // node index
+  int last;
+  int64_t offset;
+};
+
+bool Overlap(const Lifetime& a, const Lifetime& b) {
+  return a.first <= b.last && b.first <= a.last;
+}
+
+// Lifetimes of the block-local values that the nodes of `stream` use.
+std::vector<Lifetime> LocalLifetimes(const StepGraph& graph, const GraphBlock& block,
+                                     Stream stream) {
+  std::map<ValueId, Lifetime> lifetimes;
+  for (size_t n = 0; n < block.nodes.size(); ++n) {
+    if (block.nodes[n].stream != stream) continue;
+    for (ValueId id : block.nodes[n].operands) {
+      const ValueId root = StorageRoot(graph, id);
+      if (graph.values[root].pool >= 0) continue;
+      const int index = static_cast<int>(n);
+      const int64_t bytes = Align(LocalBytes(graph, root));
+      auto [it, added] = lifetimes.insert({root, Lifetime{root, bytes, index, index, 0}});
+      it->second.last = index;
+    }
+  }
+  std::vector<Lifetime> list;
+  for (const auto& [root, lifetime] : lifetimes) list.push_back(lifetime);
+  return list;
+}
+
+// Gives every lifetime the lowest offset that does not collide with larger ones placed before it.
+void PlaceGreedily(std::vector<Lifetime>& lifetimes) {
+  std::stable_sort(lifetimes.begin(), lifetimes.end(),
+                   [](const Lifetime& a, const Lifetime& b) { return a.bytes > b.bytes; });
+  std::vector<Lifetime> placed;  // by offset
+  for (Lifetime& item : lifetimes) {
+    int64_t offset = 0;
+    for (const Lifetime& other : placed) {
+      if (!Overlap(item, other)) continue;
+      if (offset + item.bytes <= other.offset) break;
+      offset = std::max(offset, other.offset + other.bytes);
+    }
+    item.offset = offset;
+    const auto at = std::upper_bound(
+        placed.begin(), placed.end(), item,
+        [](const Lifetime& a, const Lifetime& b) { return a.offset < b.offset; });
+    placed.insert(at, item);
+  }
+}
+
+int64_t MostLive(const std::vector<Lifetime>& lifetimes, size_t nodes) {
+  int64_t most = 0;
+  for (size_t n = 0; n < nodes; ++n) {
+    int64_t live = 0;
+    for (const Lifetime& l : lifetimes) {
+      if (l.first <= static_cast<int>(n) && static_cast<int>(n) <= l.last) live += l.bytes;
+    }
+    most = std::max(most, live);
+  }
+  return most;
+}
+
+void PlaceLocals(StepGraph& graph, GraphBlock& block, Stream stream) {
+  std::vector<Lifetime> lifetimes = LocalLifetimes(graph, block, stream);
+  if (lifetimes.empty()) return;
+  const std::string name = absl::StrCat("temp.", StreamName(stream));
+  int pool = graph.PoolIndex(name);
+  if (pool < 0) {
+    const MemoryKind kind =
+        stream == Stream::kCompute ? MemoryKind::kWorkspace : MemoryKind::kCommunication;
+    pool = graph.AddPool(name, kind, PoolSlots::kOne);
+  }
+  PlaceGreedily(lifetimes);
+  GraphPool& p = graph.pools[pool];
+  for (const Lifetime& l : lifetimes) {
+    graph.values[l.root].pool = pool;
+    graph.values[l.root].offset = l.offset;
+    p.stride = std::max(p.stride, l.offset + l.bytes);
+  }
+  p.live = std::max(p.live, MostLive(lifetimes, block.nodes.size()));
+}
+
+// Saved values lie one after another: all of them live from the forward to the backward pass.
+void PlaceSaved(StepGraph& graph) {
+  const int pool = graph.PoolIndex("saved");
+  for (size_t id = 0; id < graph.values.size(); ++id) {
+    Value& v = graph.values[id];
+    if (v.pool != pool || v.alias_of >= 0) continue;
+    v.offset = graph.pools[pool].stride;
+    graph.pools[pool].stride += Align(LocalBytes(graph, static_cast<ValueId>(id)));
+  }
+}
+
+void CollectBindings(const StepGraph& graph, GraphBlock& block) {
+  for (const Node& node : block.nodes) {
+    for (ValueId id : node.operands) {
+      const Value& v = graph.values[StorageRoot(graph, id)];
+      const Binding binding{v.pool, v.role};
+      auto& all = block.bindings;
+      if (std::find(all.begin(), all.end(), binding) == all.end()) all.push_back(binding);
+    }
+  }
+}
+
+}  // namespace
+
+absl::Status PlanMemory(StepGraph& graph) {
+  PlaceSaved(graph);
+  for (GraphBlock& block : graph.blocks) {
+    for (int s = 0; s < kStreamCount; ++s) PlaceLocals(graph, block, static_cast<Stream>(s));
+  }
+  for (GraphPool& pool : graph.pools) {
+    pool.stride = Align(pool.stride);
+    if (pool.live == 0) pool.live = pool.stride;
+  }
+  for (GraphBlock& block : graph.blocks) CollectBindings(graph, block);
+  return absl::OkStatus();
+}
+
+}  // namespace planc

@@ -1,0 +1,72 @@
+#ifndef PLANC_COMPILER_PASSES_STAGE_CALLS_H_
+#define PLANC_COMPILER_PASSES_STAGE_CALLS_H_
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "compiler/graph/step_graph.h"
+#include "schemas/plan.h"
+
+namespace planc {
+
+// Hands out the slots of one pool, longest free first, so that a slot's last user on another stream has had
+// time to finish. With size 0 it only counts.
+class SlotPool {
+ public:
+  explicit SlotPool(int size = 0);
+  int Acquire();
+  void Release(int slot);
+  int peak() const { return peak_; }
+
+ private:
+  int size_;
+  int live_ = 0;
+  int peak_ = 0;
+  std::deque<int> free_;
+};
+
+// Builds the call list of one program of one stage, resolving each binding of a block to a slot.
+class StageCalls {
+ public:
+  // `slots` gives the size of each dynamic pool; empty means counting only.
+  StageCalls(const StepGraph& graph, int stage, const std::vector<int>& slots);
+
+  // Acquires a slot of the dynamic pool; `held_bytes` statistics follow.
+  int Acquire(const std::string& pool);
+  void Release(const std::string& pool, int slot);
+  // Binds (pool, role) to a slot for the calls that follow.
+  void Bind(const std::string& pool, const std::string& role, int slot);
+  // Appends a call of `block` if the graph has such a block.
+  void Call(const std::string& block, int layer = -1, int microbatch = -1);
+
+  const std::vector<planc::Call>& calls() const { return calls_; }
+  // Per pool: most slots that were held at once.
+  std::vector<int> Peaks() const;
+  // Per memory kind: most bytes of dynamic slots held at once.
+  const std::array<int64_t, kMemoryKindCount>& peak_bytes() const { return peak_bytes_; }
+  int LayerSlot(int layer) const { return layer_slots_.at(layer); }
+  const StepGraph& graph() const { return graph_; }
+  int stage() const { return stage_; }
+
+ private:
+  const StepGraph& graph_;
+  int stage_;
+  std::map<int, int> layer_slots_;  // model layer -> slot of layer pools
+  std::vector<SlotPool> pools_;
+  std::map<std::pair<int, std::string>, int> bound_;
+  std::vector<planc::Call> calls_;
+  std::array<int64_t, kMemoryKindCount> held_bytes_{};
+  std::array<int64_t, kMemoryKindCount> peak_bytes_{};
+};
+
+// With ZeRO 3: adds the calls that gather layer parameters, `prefetch` uses ahead, into `slots` slots per gathered
+// pool, and binds each use to the slot its layer is in. A layer that is still there is not gathered again.
+std::vector<planc::Call> InsertGathers(const StepGraph& graph, const StageCalls& calls,
+                                       int64_t prefetch, int slots);
+
+}  // namespace planc
+
+#endif  // PLANC_COMPILER_PASSES_STAGE_CALLS_H_

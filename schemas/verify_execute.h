@@ -1,0 +1,157 @@
+#ifndef PLANC_SCHEMAS_VERIFY_EXECUTE_H_
+#define PLANC_SCHEMAS_VERIFY_EXECUTE_H_
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "schemas/verify_definitions.h"
+#include "schemas/verify_flat.h"
+#include "schemas/verify_layouts.h"
+#include "schemas/verify_memory.h"
+#include "schemas/verify_report.h"
+
+namespace planc::verifying {
+
+// One instruction about to run on one rank of a stage.
+struct Site {
+  int stage = 0;
+  Memory* memory = nullptr;
+  const FlatCall* call = nullptr;
+  const FlatInstruction* instruction = nullptr;
+  const FlatOperand* operands = nullptr;
+};
+
+// Executes a plan on symbolic values: each range of memory holds a Value that says what the plan put
+// there. One rank stands for its class; instructions come in an order that respects streams, events
+// and communication. What the plan must be to pass:
+//   * every operand holds, whole and in its type, what the operation needs, in a layout that it
+//     takes (verify_layouts.h), of the microbatch and layer of the call;
+//   * every backward operation gets the complete gradient of its forward operation's result, and the
+//     values which that operation used;
+//   * gradients of parameters have one contribution of each microbatch (and use) when AdamW sees
+//     them, and are reduced over every axis on which they were partial;
+//   * the state that a step or evaluation begins with is the state that it leaves.
+class Executor {
+ public:
+  Executor(const FlatPlan& flat, Report& report);
+
+  Memory& memory(int stage) { return memories_[stage]; }
+  void BeginProgram(ProgramKind kind);
+  void EndProgram(ProgramKind kind);
+
+  // A local operation, or a collective within the stage.
+  void Execute(const Site& site);
+  // A collective whose members lie on several stages; one site for each of these.
+  void ExecuteAcross(const std::vector<Site>& sites);
+  void ExecuteTransfer(const Site& send, const Site& receive);
+
+  // "stage 1, step, call 12 layer_forward layer=3 microbatch=0, instruction 4 matmul".
+  std::string Text(const Site& site) const;
+
+ private:
+  // What is known of one unit on one stage and slot.
+  struct UnitState {
+    int version = 0;    // updates of its master weights
+    int updates = 0;    // in this step
+    bool ready = false;  // has initial values
+  };
+  using Values = std::array<const Value*, kMaxOperands>;
+
+  // verify_execute.cc: operands.
+  void Bad(const Site& site, const char* rule, const std::string& message);
+  void BadOperand(const Site& site, int k, const char* rule, const std::string& message);
+  const std::string& BufferName(const Site& site, int k) const;
+  void Touch(const Site& site, int k);  // reads the cells of operand k, in order
+  const Value& ValueOf(const Site& site, int k) const;  // of its first cell
+  bool ReadTensor(const Site& site, int k, Value* value);
+  bool ReadScalar(const Site& site, int k, ValueRole role, bool may_be_zero, Value* value);
+  bool IsZero(const Site& site, int k) const;
+  void Write(const Site& site, int k, Value value);
+  void WriteZero(const Site& site, int k);
+  void WriteScratch(const Site& site);
+  bool ApplyLayouts(const Site& site, const Values& values);
+  void CheckAliases(const Site& site);
+
+  // verify_forward.cc
+  void Forward(const Site& site);
+  void LoadData(const Site& site);
+  void Loss(const Site& site);
+  void Define(const Definition& definition);
+  Value Derive(const Site& site, const Value* values, int count);
+  bool CheckMicrobatch(const Site& site, const Value& value);
+
+  // verify_backward.cc
+  void Backward(const Site& site);
+  void MatmulOf(const Site& site);
+  void MatmulGradient(const Site& site, const Value& a, const Value& b);
+  void MatmulBackward(const Site& site, const Value& dy, const Value& weight,
+                      const WeightUse& use);
+  void NormBackward(const Site& site);
+  void HeadNormBackward(const Site& site);
+  void BiasBackward(const Site& site);
+  void EmbeddingBackward(const Site& site);
+  void RopeBackward(const Site& site);
+  void AttentionBackward(const Site& site);
+  void ActivationBackward(const Site& site);
+  void AddOf(const Site& site);
+  // The forward operation whose result `dy` is the complete gradient of, seen through sums and biases.
+  const Definition* Trace(const Site& site, const Value& dy, Opcode opcode);
+  int TermsToward(const Value& gradient, uint64_t target);
+  bool IsComplete(const Value& gradient);
+  const Definition* FindThrough(uint64_t hash, Opcode opcode, int limit);
+  bool ReachesThrough(uint64_t hash, uint64_t target, int limit);
+  void AddGradient(const Site& site, int k, const WeightUse& weight, int microbatch,
+                   bool embedding);
+
+  // verify_units.cc
+  void Unit(const Site& site);
+  bool ReadWeight(const Site& site, int k, Value* value, WeightUse* use);
+  bool ReadParameter(const Site& site, int k, ValueRole role, Value* value);
+  bool ReadAccumulator(const Site& site, int k, Value* value);
+  bool ReadGradient(const Site& site, int k, Value* value);
+  bool ReadFlat(const Site& site, int k, Value* value);
+  bool SliceTile(const Site& site, int k, Value* value);
+  void InitParameters(const Site& site);
+  void SumSquares(const Site& site);
+  void Clip(const Site& site);
+  void Adamw(const Site& site);
+  void CastOrAccumulate(const Site& site);
+  bool CheckGradientIsComplete(const Site& site, const Value& gradient);
+  int SlotOfLayer(int stage, int unit, int layer) const;
+  UnitState* StateOf(int stage, int unit, int layer);
+  bool HoldsUnit(int stage, int unit) const;
+
+  // verify_collectives.cc
+  void Collective(const Site& site);
+  void AllReduce(const Site& site);
+  bool Reduced(const Site& site, const Value& value, Value* result);
+
+  // verify_training_state.cc
+  void CheckScalar(int stage, int buffer, ValueRole role, const char* name);
+  void CheckUnitsUpdated();
+  void CheckRepeatable(const std::vector<std::vector<int>>& before);
+  std::vector<std::vector<int>> Snapshot();
+
+  const FlatPlan& flat_;
+  const Plan& plan_;
+  Report& report_;
+  ValueStore store_;
+  ParameterTable parameters_;
+  DefinitionTable definitions_;
+  std::vector<Memory> memories_;                             // by stage
+  std::vector<std::vector<std::vector<UnitState>>> units_;   // by stage, unit, slot
+  std::vector<std::vector<int>> layer_slots_;                // by stage, layer
+  std::vector<int> unit_uses_;                               // bit 0: weights, bit 1: embedding
+  std::vector<int> range_cache_;                             // by flat operand
+  std::vector<std::vector<int>> published_;                  // values after publish, by stage
+  std::array<AxisCodes, kMaxOperands> codes_{};              // after the instruction
+  std::vector<Axis> axes_;                                   // split within a stage
+  ProgramKind program_ = ProgramKind::kInit;
+  int64_t layers_ = 0;
+};
+
+}  // namespace planc::verifying
+
+#endif  // PLANC_SCHEMAS_VERIFY_EXECUTE_H_
