@@ -9,8 +9,8 @@ namespace planc {
 absl::StatusOr<StepGraph> BuildGraph(const JobSpec& spec, const std::string& stop_after) {
   StepGraph graph;
   graph.job = spec.job;
-#define PLANC_RUN_PASS(Name, name)                                               \
-  PLANC_RETURN_IF_ERROR(WithContext(Name(graph), "pass " #name));                \
+#define PLANC_RUN_PASS(Name, name)                                              \
+  PLANC_RETURN_IF_ERROR(WithContext(Name(graph), "pass " #name));               \
   PLANC_RETURN_IF_ERROR(WithContext(CheckLayouts(graph), "after pass " #name)); \
   if (stop_after == #name) return graph;
   PLANC_PASSES(PLANC_RUN_PASS)

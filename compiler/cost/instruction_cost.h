@@ -7,9 +7,10 @@
 
 namespace planc {
 
-// Work of one instruction on one rank. FLOPs count a multiply and an add as two; bytes follow from the operands (scratch
-// does not count); bytes sent are those of bandwidth-optimal algorithms: all-reduce 2 (n-1)/n, reduce-scatter and
-// all-gather (n-1)/n of the whole (Patarasuk and Yuan 2009). `group_size` is 1 for instructions without a group.
+// Work of one instruction on one rank. FLOPs count a multiply and an add as two; bytes follow from
+// the operands (scratch does not count); bytes sent are those of bandwidth-optimal algorithms:
+// all-reduce 2 (n-1)/n, reduce-scatter and all-gather (n-1)/n of the whole (Patarasuk and Yuan
+// 2009). `group_size` is 1 for instructions without a group.
 Cost InstructionCost(const Instruction& instruction, const std::vector<DType>& operand_dtypes,
                      int64_t group_size);
 

@@ -14,7 +14,7 @@ BlockBuilder::BlockBuilder(StepGraph* graph, const std::string& block, Label lab
 }
 
 ValueId BlockBuilder::Local(const std::string& name, DType dtype, std::vector<int64_t> shape) {
-  Value value;
+  GraphValue value;
   value.name = name;
   value.dtype = dtype;
   value.shape = std::move(shape);
@@ -26,7 +26,7 @@ ValueId BlockBuilder::Local(const std::string& name, DType dtype, std::vector<in
 void BlockBuilder::Emit(Opcode opcode, std::vector<ValueId> operands, std::vector<int64_t> integers,
                         std::vector<double> reals, const std::string& group) {
   if (!status_.ok()) return;
-  Node node;
+  GraphNode node;
   node.opcode = opcode;
   node.operands = std::move(operands);
   node.integers = std::move(integers);
@@ -59,7 +59,7 @@ void BlockBuilder::Emit(Opcode opcode, std::vector<ValueId> operands, std::vecto
 }
 
 ValueId BlockBuilder::Workspace(int64_t bytes) {
-  Value value;
+  GraphValue value;
   value.name = "workspace";
   value.dtype = DType::kU8;
   value.shape = {bytes};
@@ -67,7 +67,7 @@ ValueId BlockBuilder::Workspace(int64_t bytes) {
 }
 
 int64_t BlockBuilder::LocalDim(ValueId id, int dim) const {
-  const Value& value = graph_->values[id];
+  const GraphValue& value = graph_->values[id];
   return LocalShape(graph_->mesh, value.shape, value.layout)[dim];
 }
 
@@ -75,7 +75,7 @@ ValueId BlockBuilder::AllReduce(ValueId x, const std::string& group, bool maximu
   if (!status_.ok()) return x;
   const int index = graph_->GroupIndex(group);
   const GroupKind& kind = graph_->groups[index];
-  Value after = graph_->values[x];
+  GraphValue after = graph_->values[x];
   after.alias_of = x;
   after.offset = -1;
   for (Axis axis : kAllAxes) {
@@ -96,7 +96,7 @@ ValueId BlockBuilder::ReduceOverTp(ValueId x) {
 }
 
 ValueId BlockBuilder::ReduceScatterOverTp(ValueId x, ValueId y) {
-  const Value& value = graph_->values[x];
+  const GraphValue& value = graph_->values[x];
   if (y < 0) y = Local(value.name + ".scattered", value.dtype, value.shape);
   const int64_t members = graph_->mesh[Axis::kTp];
   const int64_t count = LocalElements(*graph_, x) / members;
@@ -107,7 +107,7 @@ ValueId BlockBuilder::ReduceScatterOverTp(ValueId x, ValueId y) {
 }
 
 ValueId BlockBuilder::GatherOverTp(ValueId x) {
-  const Value value = graph_->values[x];
+  const GraphValue value = graph_->values[x];
   if (value.layout[Axis::kTp] != AxisLayout::Shard(0)) return x;
   const ValueId y = Local(value.name + ".gathered", value.dtype, value.shape);
   Emit(Opcode::kAllGather, {x, y}, {LocalElements(*graph_, x)}, {}, "tp");

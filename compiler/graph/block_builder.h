@@ -10,8 +10,8 @@
 
 namespace planc {
 
-// Appends operations to one block, which is created when there is none of that name. Output layouts follow from the layout rules; the first misfit is
-// kept in status() and stops further work.
+// Appends operations to one block, which is created when there is none of that name. Output layouts
+// follow from the layout rules; the first misfit is kept in status() and stops further work.
 class BlockBuilder {
  public:
   BlockBuilder(StepGraph* graph, const std::string& block, Label label);

@@ -16,7 +16,7 @@ bool IsReplicated(const AxisLayout& l) { return l.kind == Kind::kReplicated; }
 // Everything a rule of one opcode may look at, on one mesh axis.
 struct AxisView {
   const StepGraph& graph;
-  const Node& node;
+  const GraphNode& node;
   Axis axis;
   const AxisLayout& operator()(const char* name) const {
     const int index = OperandIndex(node.opcode, name);
@@ -282,7 +282,7 @@ bool IsScratch(const std::string& operand) {
 
 }  // namespace
 
-absl::StatusOr<Layout> InferLayout(const StepGraph& graph, const Node& node, int index) {
+absl::StatusOr<Layout> InferLayout(const StepGraph& graph, const GraphNode& node, int index) {
   const std::string& output = TraitsOf(node.opcode).operands[index].name;
   Layout layout;
   for (Axis axis : kAllAxes) {
@@ -294,12 +294,17 @@ absl::StatusOr<Layout> InferLayout(const StepGraph& graph, const Node& node, int
 
 absl::Status CheckLayouts(const StepGraph& graph) {
   for (const GraphBlock& block : graph.blocks) {
-    for (const Node& node : block.nodes) {
+    for (const GraphNode& node : block.nodes) {
       const auto& operands = TraitsOf(node.opcode).operands;
       for (size_t i = 0; i < operands.size(); ++i) {
         if (operands[i].access == Access::kRead || IsScratch(operands[i].name)) continue;
-        PLANC_ASSIGN_OR_RETURN(const Layout inferred,
-                               InferLayout(graph, node, static_cast<int>(i)));
+        PLANC_ASSIGN_OR_RETURN(Layout inferred, InferLayout(graph, node, static_cast<int>(i)));
+        // What one stage adds to a sum over stages is its part of that sum.
+        const Layout& declared = graph.values[node.operands[i]].layout;
+        if (operands[i].access == Access::kUpdate && declared[Axis::kPp].IsPartial() &&
+            node.result < 0) {
+          inferred[Axis::kPp] = declared[Axis::kPp];
+        }
         const bool reduced_in_place = node.result >= 0 && operands[i].name == "x";
         const ValueId written = reduced_in_place ? node.result : node.operands[i];
         if (inferred == graph.values[written].layout) continue;

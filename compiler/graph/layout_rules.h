@@ -11,7 +11,7 @@ namespace planc {
 // it reads. For updated operands it is the layout of what is added, which must be the operand's
 // own. Errors: InvalidArgument when the operands' layouts do not fit together; the message names
 // operand, axis and layouts.
-absl::StatusOr<Layout> InferLayout(const StepGraph& graph, const Node& node, int index);
+absl::StatusOr<Layout> InferLayout(const StepGraph& graph, const GraphNode& node, int index);
 
 // Checks every node of every block: layouts of all written operands equal what InferLayout says.
 absl::Status CheckLayouts(const StepGraph& graph);

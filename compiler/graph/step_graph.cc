@@ -23,7 +23,7 @@ int StepGraph::AddPool(const std::string& name, MemoryKind kind, PoolSlots slots
   return static_cast<int>(pools.size()) - 1;
 }
 
-ValueId StepGraph::AddValue(Value value) {
+ValueId StepGraph::AddValue(GraphValue value) {
   values.push_back(std::move(value));
   return static_cast<ValueId>(values.size()) - 1;
 }
@@ -63,12 +63,12 @@ ValueId StorageRoot(const StepGraph& graph, ValueId id) {
   return id;
 }
 
-std::string NodeText(const StepGraph& graph, const Node& node) {
+std::string NodeText(const StepGraph& graph, const GraphNode& node) {
   const OpcodeTraits& traits = TraitsOf(node.opcode);
   std::vector<std::string> reads;
   std::vector<std::string> writes;
   for (size_t i = 0; i < node.operands.size(); ++i) {
-    const Value& value = graph.values[node.operands[i]];
+    const GraphValue& value = graph.values[node.operands[i]];
     const std::string text = absl::StrCat(value.name, "{", LayoutText(value.layout), "}");
     if (traits.operands[i].access != Access::kWrite) reads.push_back(text);
     if (traits.operands[i].access != Access::kRead) writes.push_back(text);
@@ -86,7 +86,8 @@ std::string GraphText(const StepGraph& graph) {
   std::string text;
   for (const GraphBlock& block : graph.blocks) {
     absl::StrAppend(&text, block.name, ":\n");
-    for (const Node& node : block.nodes) absl::StrAppend(&text, "  ", NodeText(graph, node), "\n");
+    for (const GraphNode& node : block.nodes)
+      absl::StrAppend(&text, "  ", NodeText(graph, node), "\n");
   }
   return text;
 }

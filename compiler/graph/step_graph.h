@@ -44,7 +44,7 @@ struct ModelDims {
 using ValueId = int;
 
 // One tensor of the graph, on every rank of a stage.
-struct Value {
+struct GraphValue {
   std::string name;
   DType dtype = DType::kF32;
   std::vector<int64_t> shape;  // logical, over all ranks of the stage
@@ -57,7 +57,7 @@ struct Value {
 };
 
 // One operation. Operands follow opcode.def.
-struct Node {
+struct GraphNode {
   Opcode opcode = Opcode::kZero;
   std::vector<ValueId> operands;
   ValueId result =
@@ -72,16 +72,16 @@ struct Node {
 };
 
 // A pool binding of a block: which pool, in which role.
-struct Binding {
+struct GraphBinding {
   int pool = 0;
   std::string role;
-  friend bool operator==(const Binding&, const Binding&) = default;
+  friend bool operator==(const GraphBinding&, const GraphBinding&) = default;
 };
 
 struct GraphBlock {
   std::string name;
-  std::vector<Node> nodes;
-  std::vector<Binding> bindings;  // filled by plan_memory
+  std::vector<GraphNode> nodes;
+  std::vector<GraphBinding> bindings;  // filled by plan_memory
 };
 
 // How many slots a pool has on a stage.
@@ -138,7 +138,7 @@ struct StepGraph {
   std::vector<std::string> param_views;  // short name of each parameter, e.g. "q_proj"
   std::vector<StageLayout> stages;
   std::vector<GraphPool> pools;
-  std::vector<Value> values;
+  std::vector<GraphValue> values;
   std::vector<GraphBlock> blocks;
   std::vector<Event> events;  // filled by assign_streams
   // Values that parts of the compiler and the runtime refer to by name: "loss", "x.in", ...
@@ -148,7 +148,7 @@ struct StepGraph {
 
   int PoolIndex(const std::string& name) const;  // -1 when there is none
   int AddPool(const std::string& name, MemoryKind kind, PoolSlots slots);
-  ValueId AddValue(Value value);
+  ValueId AddValue(GraphValue value);
   int BlockIndex(const std::string& name) const;  // -1 when there is none
   int AddBlock(const std::string& name);
   int GroupIndex(const std::string& name) const;  // -1 when there is none
@@ -164,7 +164,7 @@ int64_t LocalBytes(const StepGraph& graph, ValueId id);
 // The value whose storage `id` uses.
 ValueId StorageRoot(const StepGraph& graph, ValueId id);
 // One line per node: for goldens and error messages.
-std::string NodeText(const StepGraph& graph, const Node& node);
+std::string NodeText(const StepGraph& graph, const GraphNode& node);
 std::string GraphText(const StepGraph& graph);
 
 }  // namespace planc

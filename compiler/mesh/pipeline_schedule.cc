@@ -5,8 +5,8 @@
 namespace planc {
 namespace {
 
-// The i-th chunk forward (or backward) of an interleaved schedule: p microbatches through each chunk
-// before the next chunk, then the next p microbatches.
+// The i-th chunk forward (or backward) of an interleaved schedule: p microbatches through each
+// chunk before the next chunk, then the next p microbatches.
 PipelineAction Interleaved(const PipelineShape& shape, int index, bool forward) {
   const int group = shape.stages * shape.chunks;
   const int within = index % group;

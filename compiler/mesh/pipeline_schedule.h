@@ -11,7 +11,7 @@ namespace planc {
 // One unit of pipeline work: the forward or backward pass of one model chunk for one microbatch.
 struct PipelineAction {
   bool forward = true;
-  int chunk = 0;       // virtual stage on this rank, 0..chunks-1
+  int chunk = 0;  // virtual stage on this rank, 0..chunks-1
   int microbatch = 0;
   friend bool operator==(const PipelineAction&, const PipelineAction&) = default;
 };

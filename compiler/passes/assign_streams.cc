@@ -1,9 +1,10 @@
-// Orders the streams of a rank: wherever two streams touch the same pool slot, the later one in program order waits for an
-// event that the earlier one records.
+// Orders the streams of a rank: wherever two streams touch the same pool slot, the later one in
+// program order waits for an event that the earlier one records.
 //
-// There is one event per (pool, stream) with a cell per slot, "the last touch of this slot by this stream". A block
-// records it after its last touch before another stream's, and waits for the other streams' events before its
-// first touch. Since a wait means the latest record in program order, the same block is right in every call.
+// There is one event per (pool, stream) with a cell per slot, "the last touch of this slot by this
+// stream". A block records it after its last touch before another stream's, and waits for the other
+// streams' events before its first touch. Since a wait means the latest record in program order,
+// the same block is right in every call.
 #include <map>
 #include <set>
 
@@ -14,14 +15,15 @@ namespace planc {
 namespace {
 
 int BindingIndex(const StepGraph& graph, const GraphBlock& block, ValueId id) {
-  const Value& v = graph.values[StorageRoot(graph, id)];
+  const GraphValue& v = graph.values[StorageRoot(graph, id)];
   for (size_t i = 0; i < block.bindings.size(); ++i) {
-    if (block.bindings[i] == Binding{v.pool, v.role}) return static_cast<int>(i);
+    if (block.bindings[i] == GraphBinding{v.pool, v.role}) return static_cast<int>(i);
   }
   return -1;
 }
 
-std::set<int> TouchedBindings(const StepGraph& graph, const GraphBlock& block, const Node& node) {
+std::set<int> TouchedBindings(const StepGraph& graph, const GraphBlock& block,
+                              const GraphNode& node) {
   std::set<int> touched;
   for (ValueId id : node.operands) touched.insert(BindingIndex(graph, block, id));
   return touched;
@@ -33,7 +35,7 @@ class StreamPass {
 
   void Run() {
     for (const GraphBlock& block : g_.blocks) {
-      for (const Node& node : block.nodes) {
+      for (const GraphNode& node : block.nodes) {
         for (ValueId id : node.operands) {
           streams_[g_.values[StorageRoot(g_, id)].pool].insert(node.stream);
         }
@@ -55,7 +57,7 @@ class StreamPass {
   void Synchronize(GraphBlock& block) {
     // Per binding: streams whose touches the key stream has already waited for, and its last touch.
     std::map<std::pair<int, Stream>, std::set<Stream>> ordered;
-    std::map<std::pair<int, Stream>, Node*> unrecorded;
+    std::map<std::pair<int, Stream>, GraphNode*> unrecorded;
     const auto record = [&](int binding, Stream stream) {
       const auto found = unrecorded.find({binding, stream});
       if (found == unrecorded.end()) return;
@@ -63,7 +65,7 @@ class StreamPass {
       found->second->records.push_back({event, binding});
       unrecorded.erase(found);
     };
-    for (Node& node : block.nodes) {
+    for (GraphNode& node : block.nodes) {
       for (int binding : TouchedBindings(g_, block, node)) {
         const int pool = block.bindings[binding].pool;
         if (streams_[pool].size() < 2) continue;

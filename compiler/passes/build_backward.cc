@@ -1,4 +1,5 @@
-// Derives the backward blocks from the forward blocks: walks the operations in reverse and emits the gradient of each.
+// Derives the backward blocks from the forward blocks: walks the operations in reverse and emits
+// the gradient of each.
 #include <map>
 
 #include "absl/strings/str_cat.h"
@@ -12,9 +13,9 @@ namespace {
 
 // Gradients of one forward block, appended to `block`.
 //
-// The gradient of a value that is Replicated on an axis is Replicated there, of a Shard a Shard, and of a Partial value
-// Replicated: a partial sum's summands all receive the gradient of the sum. A gradient that comes out Partial is
-// converted where an operation needs it whole.
+// The gradient of a value that is Replicated on an axis is Replicated there, of a Shard a Shard,
+// and of a Partial value Replicated: a partial sum's summands all receive the gradient of the sum.
+// A gradient that comes out Partial is converted where an operation needs it whole.
 class BackwardBuilder {
  public:
   BackwardBuilder(StepGraph& graph, const std::string& block)
@@ -22,7 +23,7 @@ class BackwardBuilder {
 
   void Seed(ValueId value, ValueId gradient) { gradient_[value] = gradient; }
 
-  absl::Status Build(const std::vector<Node>& forward) {
+  absl::Status Build(const std::vector<GraphNode>& forward) {
     for (size_t i = forward.size(); i-- > 0;) {
       PLANC_RETURN_IF_ERROR(Differentiate(forward[i]));
       PLANC_RETURN_IF_ERROR(b_.status());
@@ -31,7 +32,7 @@ class BackwardBuilder {
   }
 
  private:
-  absl::Status Differentiate(const Node& node) {
+  absl::Status Differentiate(const GraphNode& node) {
     switch (node.opcode) {
       case Opcode::kAdd:
         Give(node.operands[0], gradient_.at(node.operands[2]));
@@ -90,7 +91,7 @@ class BackwardBuilder {
       gradient_[value] = gradient;
       return;
     }
-    const Value& v = g_.values[gradient];
+    const GraphValue& v = g_.values[gradient];
     const ValueId sum = b_.Local("d." + g_.values[value].name, v.dtype, v.shape);
     b_.Emit(Opcode::kAdd, {found->second, gradient, sum}, {LocalElements(g_, gradient)});
     found->second = sum;
@@ -104,7 +105,7 @@ class BackwardBuilder {
     return -1;
   }
 
-  absl::Status Matmul(const Node& node) {
+  absl::Status Matmul(const GraphNode& node) {
     const ValueId x = node.operands[0];
     const ValueId weight = node.operands[1];
     const ValueId dy = gradient_.at(node.operands[2]);
@@ -114,18 +115,17 @@ class BackwardBuilder {
     return b_.status();
   }
 
-  absl::Status Bias(const Node& node) {
+  absl::Status Bias(const GraphNode& node) {
     const ValueId dy = gradient_.at(node.operands[0]);
     const int64_t rows = b_.LocalDim(dy, 0);
     const int64_t columns = b_.LocalDim(dy, 1);
     b_.Emit(Opcode::kBiasBackward,
-            {dy, GradientOf(node.operands[1]),
-             b_.Workspace(RowSumWorkspaceBudget(rows, columns))},
+            {dy, GradientOf(node.operands[1]), b_.Workspace(RowSumWorkspaceBudget(rows, columns))},
             {rows, columns});
     return b_.status();
   }
 
-  absl::Status Norm(const Node& node) {
+  absl::Status Norm(const GraphNode& node) {
     const bool layer_norm = node.opcode == Opcode::kLayerNormForward;
     const ValueId x = node.operands[0];
     const ValueId y = node.operands[layer_norm ? 3 : 2];
@@ -136,25 +136,26 @@ class BackwardBuilder {
     const bool add = found != gradient_.end();
     const ValueId dx = add ? found->second : g_.named.at("dx");
     gradient_[x] = dx;
-    const ValueId workspace = b_.Workspace((layer_norm ? 2 : 1) *
-                                           RowSumWorkspaceBudget(node.integers[0], node.integers[1]));
+    const ValueId workspace = b_.Workspace(
+        (layer_norm ? 2 : 1) * RowSumWorkspaceBudget(node.integers[0], node.integers[1]));
     if (layer_norm) {
       b_.Emit(add ? Opcode::kLayerNormBackwardAdd : Opcode::kLayerNormBackward,
               {dy, x, node.operands[1], node.operands[4], node.operands[5], dx,
                GradientOf(node.operands[1]), GradientOf(node.operands[2]), workspace},
               node.integers);
     } else {
-      b_.Emit(add ? Opcode::kRmsNormBackwardAdd : Opcode::kRmsNormBackward,
-              {dy, x, node.operands[1], node.operands[3], dx, GradientOf(node.operands[1]),
-               workspace},
-              node.integers);
+      b_.Emit(
+          add ? Opcode::kRmsNormBackwardAdd : Opcode::kRmsNormBackward,
+          {dy, x, node.operands[1], node.operands[3], dx, GradientOf(node.operands[1]), workspace},
+          node.integers);
     }
     return b_.status();
   }
 
-  absl::Status HeadNorm(const Node& node) {
+  absl::Status HeadNorm(const GraphNode& node) {
     const ValueId gradient = gradient_.at(node.operands[3]);
-    const ValueId workspace = b_.Workspace(RowSumWorkspaceBudget(node.integers[0], node.integers[3]));
+    const ValueId workspace =
+        b_.Workspace(RowSumWorkspaceBudget(node.integers[0], node.integers[3]));
     b_.Emit(Opcode::kHeadNormBackward,
             {gradient, node.operands[0], node.operands[1], node.operands[2], node.operands[4],
              g_.gradients.at("q_norm"), g_.gradients.at("k_norm"), workspace},
@@ -163,7 +164,7 @@ class BackwardBuilder {
     return b_.status();
   }
 
-  absl::Status Attention(const Node& node) {
+  absl::Status Attention(const GraphNode& node) {
     const ValueId qkv = node.operands[0];
     const ValueId dqkv = b_.Local("d.qkv", g_.compute, g_.values[qkv].shape);
     const int64_t budget = AttentionWorkspaceBudget(node.integers[1], node.integers[4]);
@@ -175,7 +176,7 @@ class BackwardBuilder {
     return b_.status();
   }
 
-  absl::Status Activation(const Node& node, Opcode backward) {
+  absl::Status Activation(const GraphNode& node, Opcode backward) {
     const ValueId x = node.operands[0];
     const ValueId dx = b_.Local("d." + g_.values[x].name, g_.compute, g_.values[x].shape);
     b_.Emit(backward, {x, gradient_.at(node.operands[1]), dx}, node.integers);
@@ -183,7 +184,7 @@ class BackwardBuilder {
     return b_.status();
   }
 
-  absl::Status Embedding(const Node& node) {
+  absl::Status Embedding(const GraphNode& node) {
     b_.Emit(Opcode::kEmbeddingBackward,
             {node.operands[0], gradient_.at(node.operands[2]), g_.gradients.at("table")},
             node.integers);
@@ -196,16 +197,17 @@ class BackwardBuilder {
 };
 
 // Seeds every value of the block that is the finished residual stream leaving it.
-void SeedOutputs(const StepGraph& graph, const std::vector<Node>& nodes, BackwardBuilder& builder) {
-  const Value& out = graph.values[graph.named.at("x.out")];
+void SeedOutputs(const StepGraph& graph, const std::vector<GraphNode>& nodes,
+                 BackwardBuilder& builder) {
+  const GraphValue& out = graph.values[graph.named.at("x.out")];
   const auto seed = [&](ValueId id) {
     if (id < 0) return;
-    const Value& v = graph.values[id];
+    const GraphValue& v = graph.values[id];
     if (v.pool == out.pool && v.role == out.role && v.layout == out.layout) {
       builder.Seed(id, graph.named.at("dx"));
     }
   };
-  for (const Node& node : nodes) {
+  for (const GraphNode& node : nodes) {
     for (ValueId id : node.operands) seed(id);
     seed(node.result);
   }
@@ -214,14 +216,15 @@ void SeedOutputs(const StepGraph& graph, const std::vector<Node>& nodes, Backwar
 }  // namespace
 
 absl::Status BuildBackward(StepGraph& graph) {
-  for (const auto& [from, to] : {std::pair<std::string, std::string>{"layer_forward", "layer_backward"},
-                                 {"embed_forward", "embed_backward"}}) {
-    const std::vector<Node> forward = graph.blocks[graph.BlockIndex(from)].nodes;
+  for (const auto& [from, to] :
+       {std::pair<std::string, std::string>{"layer_forward", "layer_backward"},
+        {"embed_forward", "embed_backward"}}) {
+    const std::vector<GraphNode> forward = graph.blocks[graph.BlockIndex(from)].nodes;
     BackwardBuilder builder(graph, to);
     SeedOutputs(graph, forward, builder);
     PLANC_RETURN_IF_ERROR(builder.Build(forward));
   }
-  const std::vector<Node> head = graph.blocks[graph.BlockIndex("head")].nodes;
+  const std::vector<GraphNode> head = graph.blocks[graph.BlockIndex("head")].nodes;
   return BackwardBuilder(graph, "head").Build(head);
 }
 

@@ -24,7 +24,7 @@ int64_t GlobalTokens(const StepGraph& graph) {
 ValueId AddPooled(StepGraph& graph, const std::string& name, const std::string& pool,
                   const std::string& role, DType dtype, std::vector<int64_t> shape,
                   const Layout& layout, int64_t offset = 0) {
-  Value v;
+  GraphValue v;
   v.name = name;
   v.dtype = dtype;
   v.shape = std::move(shape);
@@ -90,7 +90,7 @@ class ForwardBuilder {
       b_.ReduceScatterOverTp(partial, out);
     } else {
       // Without sequence parallelism the ranks of a tp group add up their rows in place.
-      Value partial = g_.values[out];
+      GraphValue partial = g_.values[out];
       partial.name = "x.partial";
       if (g_.Split(Axis::kTp)) partial.layout[Axis::kTp] = AxisLayout::PartialSum();
       const ValueId written = g_.Split(Axis::kTp) ? g_.AddValue(partial) : out;

@@ -1,5 +1,5 @@
-// Writes graph and schedule as a Plan: a buffer for every value, an instruction for every node with its
-// cost, and the arenas of every rank class.
+// Writes graph and schedule as a Plan: a buffer for every value, an instruction for every node with
+// its cost, and the arenas of every rank class.
 #include <map>
 
 #include "compiler/cost/instruction_cost.h"
@@ -36,8 +36,8 @@ class PlanEmitter {
   int BufferOf(ValueId id) {
     const auto [it, added] = buffers_.insert({id, static_cast<int>(plan_.buffers.size())});
     if (!added) return it->second;
-    const Value& v = g_.values[id];
-    const Value& root = g_.values[StorageRoot(g_, id)];
+    const GraphValue& v = g_.values[id];
+    const GraphValue& root = g_.values[StorageRoot(g_, id)];
     Buffer buffer;
     buffer.name = v.name;
     buffer.pool = root.pool;
@@ -51,9 +51,9 @@ class PlanEmitter {
   }
 
   int BindingOf(const GraphBlock& block, ValueId id) const {
-    const Value& root = g_.values[StorageRoot(g_, id)];
+    const GraphValue& root = g_.values[StorageRoot(g_, id)];
     for (size_t i = 0; i < block.bindings.size(); ++i) {
-      if (block.bindings[i] == Binding{root.pool, root.role}) return static_cast<int>(i);
+      if (block.bindings[i] == GraphBinding{root.pool, root.role}) return static_cast<int>(i);
     }
     return -1;
   }
@@ -61,8 +61,8 @@ class PlanEmitter {
   void EmitBlock(const GraphBlock& block) {
     Block out;
     out.name = block.name;
-    for (const Binding& binding : block.bindings) out.bindings.push_back(binding.pool);
-    for (const Node& node : block.nodes) {
+    for (const GraphBinding& binding : block.bindings) out.bindings.push_back(binding.pool);
+    for (const GraphNode& node : block.nodes) {
       Instruction instruction;
       std::vector<DType> dtypes;
       instruction.opcode = node.opcode;

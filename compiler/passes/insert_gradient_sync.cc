@@ -1,5 +1,6 @@
-// Reduces gradients: over dp_shard into the own shard (per step with ZeRO 1, per microbatch with 2 and
-// 3), then over dp_replicate, over tp where ranks hold parts, and between the copies of a tied table.
+// Reduces gradients: over dp_shard into the own shard (per step with ZeRO 1, per microbatch with 2
+// and 3), then over dp_replicate, over tp where ranks hold parts, and between the copies of a tied
+// table.
 #include "absl/strings/str_cat.h"
 #include "compiler/graph/block_builder.h"
 #include "compiler/passes/passes.h"

@@ -1,5 +1,5 @@
-// Blocks around the microbatches: initial values, weight gathers, zeroed gradients, the global gradient
-// norm, and AdamW on the own shard of every unit.
+// Blocks around the microbatches: initial values, weight gathers, zeroed gradients, the global
+// gradient norm, and AdamW on the own shard of every unit.
 #include "absl/strings/str_cat.h"
 #include "compiler/graph/block_builder.h"
 #include "compiler/passes/passes.h"
@@ -10,7 +10,7 @@ namespace {
 
 ValueId AddScalar(StepGraph& graph, const std::string& name, DType dtype, const Layout& layout) {
   GraphPool& pool = graph.pools[graph.PoolIndex("scalars")];
-  Value v;
+  GraphValue v;
   v.name = name;
   v.dtype = dtype;
   v.shape = {1};
@@ -84,25 +84,24 @@ absl::Status InsertOptimizer(StepGraph& graph) {
   AddScalar(graph, "coefficient", DType::kF32, Layout());
   AddScalar(graph, "grad_norm", DType::kF32, Layout());
   for (const char* name : {"loss", "norm_sum"}) {
-    PLANC_RETURN_IF_ERROR(Emit1(graph, "begin", Label::kForward, Opcode::kZero,
-                                {graph.named.at(name)}, {}));
+    PLANC_RETURN_IF_ERROR(
+        Emit1(graph, "begin", Label::kForward, Opcode::kZero, {graph.named.at(name)}, {}));
   }
   PLANC_RETURN_IF_ERROR(Emit1(graph, "begin_eval", Label::kForward, Opcode::kZero,
                               {graph.named.at("eval_loss")}, {}));
   if (graph.dims.rope) {
-    PLANC_RETURN_IF_ERROR(Emit1(graph, "constants", Label::kInit, Opcode::kRopeTable,
-                                {graph.named.at("rope_table")},
-                                {graph.dims.sequence, graph.dims.head_dim},
-                                {graph.dims.rope_theta}));
+    PLANC_RETURN_IF_ERROR(
+        Emit1(graph, "constants", Label::kInit, Opcode::kRopeTable, {graph.named.at("rope_table")},
+              {graph.dims.sequence, graph.dims.head_dim}, {graph.dims.rope_theta}));
   }
   for (size_t u = 0; u < graph.units.size(); ++u) {
     PLANC_RETURN_IF_ERROR(UnitBlocks(graph, static_cast<int>(u)));
   }
   PLANC_RETURN_IF_ERROR(ReduceScalar(graph, "clip", "norm_sum", "norm"));
-  PLANC_RETURN_IF_ERROR(Emit1(graph, "clip", Label::kOptimizer, Opcode::kClipCoefficient,
-                              {graph.named.at("norm_sum"), graph.named.at("coefficient"),
-                               graph.named.at("grad_norm")},
-                              {}, {graph.job.optimizer().clip_norm()}));
+  PLANC_RETURN_IF_ERROR(Emit1(
+      graph, "clip", Label::kOptimizer, Opcode::kClipCoefficient,
+      {graph.named.at("norm_sum"), graph.named.at("coefficient"), graph.named.at("grad_norm")}, {},
+      {graph.job.optimizer().clip_norm()}));
   PLANC_RETURN_IF_ERROR(ReduceScalar(graph, "sum_loss", "loss", "loss"));
   return ReduceScalar(graph, "sum_eval_loss", "eval_loss", "loss");
 }

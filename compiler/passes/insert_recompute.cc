@@ -1,6 +1,6 @@
-// Decides which values of a layer's forward pass are kept for its backward pass, and clones the operations that produce
-// the others into the backward block. "selective" follows Korthikanti et al. (arXiv 2205.05198): drop what is cheap
-// to compute again.
+// Decides which values of a layer's forward pass are kept for its backward pass, and clones the
+// operations that produce the others into the backward block. "selective" follows Korthikanti et
+// al. (arXiv 2205.05198): drop what is cheap to compute again.
 #include <map>
 #include <set>
 
@@ -35,7 +35,7 @@ class RecomputePass {
 
   void Run() {
     FindProducers();
-    for (const Node& node : backward_) {
+    for (const GraphNode& node : backward_) {
       for (ValueId id : node.operands) Need(StorageRoot(g_, id));
     }
     KeepSaved();
@@ -99,7 +99,7 @@ class RecomputePass {
       const auto found = clones_.find(id);
       if (found != clones_.end()) return found->second;
     }
-    Value copy = g_.values[id];
+    GraphValue copy = g_.values[id];
     if (copy.alias_of >= 0) copy.alias_of = Cloned(copy.alias_of);
     const ValueId clone = g_.AddValue(copy);
     clones_[id] = clone;
@@ -107,15 +107,15 @@ class RecomputePass {
   }
 
   void CloneRecomputed() {
-    std::vector<Node> nodes;
+    std::vector<GraphNode> nodes;
     for (size_t index : recomputed_nodes_) {
-      Node node = forward_[index];
+      GraphNode node = forward_[index];
       node.label = Label::kRecompute;
       for (ValueId& id : node.operands) id = Cloned(id);
       node.result = Cloned(node.result);
       nodes.push_back(node);
     }
-    for (Node& node : backward_) {
+    for (GraphNode& node : backward_) {
       for (ValueId& id : node.operands) {
         if (!IsScratch(g_, id)) id = Cloned(id);
       }
@@ -124,9 +124,10 @@ class RecomputePass {
   }
 
   StepGraph& g_;
-  std::vector<Node>& forward_;
-  std::vector<Node>& backward_;
-  std::map<ValueId, std::vector<size_t>> producers_;  // local storage -> forward nodes that write it
+  std::vector<GraphNode>& forward_;
+  std::vector<GraphNode>& backward_;
+  std::map<ValueId, std::vector<size_t>>
+      producers_;  // local storage -> forward nodes that write it
   std::set<ValueId> saved_;
   std::set<ValueId> again_;
   std::set<size_t> recomputed_nodes_;

@@ -1,5 +1,6 @@
-// Blocks that bring data in: tokens and targets from the data loader, activations and their gradients from the
-// neighbouring pipeline stages. Each direction has its own stream, so that transfers overlap compute.
+// Blocks that bring data in: tokens and targets from the data loader, activations and their
+// gradients from the neighbouring pipeline stages. Each direction has its own stream, so that
+// transfers overlap compute.
 #include "compiler/graph/block_builder.h"
 #include "compiler/passes/passes.h"
 #include "schemas/status.h"

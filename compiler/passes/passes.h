@@ -20,8 +20,9 @@ namespace planc {
   X(InsertRecompute, insert_recompute)        \
   X(InsertGradientSync, insert_gradient_sync) \
   X(InsertOptimizer, insert_optimizer)        \
-  X(AssignStreams, assign_streams)            \
-  X(PlanMemory, plan_memory)
+  X(InsertTransfers, insert_transfers)        \
+  X(PlanMemory, plan_memory)                  \
+  X(AssignStreams, assign_streams)
 
 #define PLANC_DECLARE_PASS(Name, name) absl::Status Name(StepGraph& graph);
 PLANC_PASSES(PLANC_DECLARE_PASS)

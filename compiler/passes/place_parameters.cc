@@ -32,8 +32,9 @@ class UnitPlacer {
   }
 
   // A flat tensor of the unit, whole or one dp_shard shard of it.
-  Value Flat(const std::string& prefix, DType dtype, bool shard, int pool, int64_t offset = 0) {
-    Value v;
+  GraphValue Flat(const std::string& prefix, DType dtype, bool shard, int pool,
+                  int64_t offset = 0) {
+    GraphValue v;
     v.name = absl::StrCat(prefix, ".", unit_.name);
     v.dtype = dtype;
     v.shape = {unit_.elements * (unit_.tp_sharded ? g_.mesh[Axis::kTp] : 1)};
@@ -49,7 +50,7 @@ class UnitPlacer {
   // The own shard inside the whole tensor `full`.
   ValueId ShardInside(ValueId full, const std::string& prefix) {
     if (shards_ == 1) return full;
-    Value v = Flat(prefix, g_.values[full].dtype, true, g_.values[full].pool);
+    GraphValue v = Flat(prefix, g_.values[full].dtype, true, g_.values[full].pool);
     v.layout = g_.values[full].layout;
     v.layout[Axis::kDpShard] = AxisLayout::Shard(0);
     v.shard_stride = unit_.elements / shards_ * SizeOf(v.dtype);
@@ -90,7 +91,7 @@ class UnitPlacer {
     const bool passing = g_.zero >= 2;
     const int pool = passing ? Pool("gradient_full", MemoryKind::kCommunication, Passing())
                              : Pool("gradients", MemoryKind::kGradients, PerLayer());
-    Value full = Flat("gradients", g_.gradient, false, pool);
+    GraphValue full = Flat("gradients", g_.gradient, false, pool);
     for (Axis axis : {Axis::kDpReplicate, Axis::kDpShard}) {
       if (g_.Split(axis)) full.layout[axis] = AxisLayout::PartialSum();
     }
@@ -101,7 +102,7 @@ class UnitPlacer {
       return;
     }
     const int shard_pool = Pool("gradients", MemoryKind::kGradients, PerLayer());
-    Value shard = Flat("gradient_shard", g_.gradient, true, shard_pool);
+    GraphValue shard = Flat("gradient_shard", g_.gradient, true, shard_pool);
     shard.layout = full.layout;
     shard.layout[Axis::kDpShard] = AxisLayout::Shard(0);
     storage_.grad_shard = g_.AddValue(shard);
@@ -127,8 +128,8 @@ void AddView(StepGraph& graph, const std::string& view, int first, int last) {
   std::vector<int64_t> shape = p.local_shape;
   for (int i = first + 1; i <= last; ++i) shape[0] += graph.params[i].local_shape[0];
   for (const bool gradient : {false, true}) {
-    const Value& flat = graph.values[gradient ? storage.grad_full : storage.weight_full];
-    Value v;
+    const GraphValue& flat = graph.values[gradient ? storage.grad_full : storage.weight_full];
+    GraphValue v;
     v.name = (gradient ? "d." : "w.") + view;
     v.dtype = flat.dtype;
     v.shape = shape;

@@ -1,5 +1,5 @@
-// Fixes the place of every value inside its pool slot. Block-local values get lifetimes within their block and share
-// one pool per stream: greedy by size (Pisarchyk and Lee, arXiv 2001.03288).
+// Fixes the place of every value inside its pool slot. Block-local values get lifetimes within
+// their block and share one pool per stream: greedy by size (Pisarchyk and Lee, arXiv 2001.03288).
 #include <algorithm>
 #include <map>
 
@@ -56,9 +56,9 @@ void PlaceGreedily(std::vector<Lifetime>& lifetimes) {
       offset = std::max(offset, other.offset + other.bytes);
     }
     item.offset = offset;
-    const auto at = std::upper_bound(
-        placed.begin(), placed.end(), item,
-        [](const Lifetime& a, const Lifetime& b) { return a.offset < b.offset; });
+    const auto at =
+        std::upper_bound(placed.begin(), placed.end(), item,
+                         [](const Lifetime& a, const Lifetime& b) { return a.offset < b.offset; });
     placed.insert(at, item);
   }
 }
@@ -99,7 +99,7 @@ void PlaceLocals(StepGraph& graph, GraphBlock& block, Stream stream) {
 void PlaceSaved(StepGraph& graph) {
   const int pool = graph.PoolIndex("saved");
   for (size_t id = 0; id < graph.values.size(); ++id) {
-    Value& v = graph.values[id];
+    GraphValue& v = graph.values[id];
     if (v.pool != pool || v.alias_of >= 0) continue;
     v.offset = graph.pools[pool].stride;
     graph.pools[pool].stride += Align(LocalBytes(graph, static_cast<ValueId>(id)));
@@ -107,10 +107,10 @@ void PlaceSaved(StepGraph& graph) {
 }
 
 void CollectBindings(const StepGraph& graph, GraphBlock& block) {
-  for (const Node& node : block.nodes) {
+  for (const GraphNode& node : block.nodes) {
     for (ValueId id : node.operands) {
-      const Value& v = graph.values[StorageRoot(graph, id)];
-      const Binding binding{v.pool, v.role};
+      const GraphValue& v = graph.values[StorageRoot(graph, id)];
+      const GraphBinding binding{v.pool, v.role};
       auto& all = block.bindings;
       if (std::find(all.begin(), all.end(), binding) == all.end()) all.push_back(binding);
     }

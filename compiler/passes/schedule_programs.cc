@@ -75,8 +75,8 @@ class StageScheduler {
     return IsTable(unit) && g_.GroupIndex("embedding") >= 0;
   }
 
-  // Calls `prefix`+unit for every unit of the stage, layer units once per layer. The copy of a tied table on the last stage
-  // is the same parameter: its norm counts once.
+  // Calls `prefix`+unit for every unit of the stage, layer units once per layer. The copy of a tied
+  // table on the last stage is the same parameter: its norm counts once.
   void ForEachUnit(const std::string& prefix, bool skip_second_table = false) {
     for (size_t u = 0; u < g_.units.size(); ++u) {
       const Unit& unit = g_.units[u];
@@ -92,8 +92,8 @@ class StageScheduler {
     }
   }
 
-  // ZeRO 1 and 2 gather all weights before the first forward pass; ZeRO 3 the units that are not part
-  // of a layer.
+  // ZeRO 1 and 2 gather all weights before the first forward pass; ZeRO 3 the units that are not
+  // part of a layer.
   void GatherAtStart() {
     if (g_.zero < 3) return ForEachUnit("gather.");
     for (size_t u = 0; u < g_.units.size(); ++u) {
@@ -271,7 +271,7 @@ std::vector<int> CountSlots(const StepGraph& graph, int stage, RankClass& c) {
       dynamic_bytes[m] = std::max(dynamic_bytes[m], scheduler.calls().peak_bytes()[m]);
     }
     for (const Call& call : scheduler.calls().calls()) {
-      for (const Binding& b : graph.blocks[call.block].bindings) {
+      for (const GraphBinding& b : graph.blocks[call.block].bindings) {
         const GraphPool& pool = graph.pools[b.pool];
         if (pool.slots == PoolSlots::kOne) slots[b.pool] = 1;
         if (pool.slots == PoolSlots::kLayers) slots[b.pool] = static_cast<int>(c.layers.size());

@@ -61,7 +61,7 @@ void StageCalls::Call(const std::string& block, int layer, int microbatch) {
   call.block = index;
   call.layer = layer;
   call.microbatch = microbatch;
-  for (const Binding& binding : graph_.blocks[index].bindings) {
+  for (const GraphBinding& binding : graph_.blocks[index].bindings) {
     switch (graph_.pools[binding.pool].slots) {
       case PoolSlots::kOne:
         call.slots.push_back(0);
@@ -140,7 +140,7 @@ std::vector<planc::Call> InsertGathers(const StepGraph& graph, const StageCalls&
   std::vector<int> layers;
   for (size_t i = 0; i < calls.size(); ++i) {
     bool uses = false;
-    for (const Binding& b : graph.blocks[calls[i].block].bindings) uses |= is_gathered(b.pool);
+    for (const GraphBinding& b : graph.blocks[calls[i].block].bindings) uses |= is_gathered(b.pool);
     if (!uses) continue;
     use_calls.push_back(i);
     layers.push_back(calls[i].layer);
@@ -162,7 +162,7 @@ std::vector<planc::Call> InsertGathers(const StepGraph& graph, const StageCalls&
         planc::Call call;
         call.block = graph.BlockIndex("gather." + unit.name);
         call.layer = layers[ahead];
-        for (const Binding& b : graph.blocks[call.block].bindings) {
+        for (const GraphBinding& b : graph.blocks[call.block].bindings) {
           call.slots.push_back(is_gathered(b.pool) ? placed : stage_calls.LayerSlot(call.layer));
         }
         result.push_back(call);

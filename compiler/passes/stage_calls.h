@@ -12,8 +12,8 @@
 
 namespace planc {
 
-// Hands out the slots of one pool, longest free first, so that a slot's last user on another stream has had
-// time to finish. With size 0 it only counts.
+// Hands out the slots of one pool, longest free first, so that a slot's last user on another stream
+// has had time to finish. With size 0 it only counts.
 class SlotPool {
  public:
   explicit SlotPool(int size = 0);
@@ -62,8 +62,9 @@ class StageCalls {
   std::array<int64_t, kMemoryKindCount> peak_bytes_{};
 };
 
-// With ZeRO 3: adds the calls that gather layer parameters, `prefetch` uses ahead, into `slots` slots per gathered
-// pool, and binds each use to the slot its layer is in. A layer that is still there is not gathered again.
+// With ZeRO 3: adds the calls that gather layer parameters, `prefetch` uses ahead, into `slots`
+// slots per gathered pool, and binds each use to the slot its layer is in. A layer that is still
+// there is not gathered again.
 std::vector<planc::Call> InsertGathers(const StepGraph& graph, const StageCalls& calls,
                                        int64_t prefetch, int slots);
 

@@ -1,0 +1,213 @@
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "compiler/catalog/devices.h"
+#include "compiler/spec/include.h"
+#include "compiler/spec/nearest.h"
+#include "compiler/spec/resolve_job.h"
+#include "compiler/spec/stage_layers.h"
+
+namespace planc {
+namespace {
+
+// The five axes whose product is the world, outermost first.
+constexpr const char* kWorldAxes[] = {"pp", "dp_replicate", "dp_shard", "cp", "tp"};
+
+int64_t GetAxis(const proto::Mesh& mesh, const char* axis) {
+  return mesh.GetReflection()->GetInt64(mesh, mesh.GetDescriptor()->FindFieldByName(axis));
+}
+
+class Deriver {
+ public:
+  Deriver(ParsedJob& parsed, DiagnosticList& diagnostics)
+      : parsed_(parsed), job_(parsed.job), diagnostics_(diagnostics) {}
+
+  std::set<std::string> Run() {
+    Model();
+    Memory();
+    AutoAxis();
+    Stages();
+    Directories();
+    return std::move(unsolved_);
+  }
+
+ private:
+  bool Given(const std::string& path) const { return parsed_.origins.count(path) > 0; }
+
+  // Records that `path` was computed; `how` says from what.
+  void Derived(const std::string& path, std::string how) {
+    Origin origin;
+    origin.kind = Origin::Kind::kDerived;
+    origin.text = std::move(how);
+    parsed_.origins[path] = std::move(origin);
+  }
+
+  void Model() {
+    proto::Model& model = *job_.mutable_model();
+    const bool gpt = model.family() == proto::GPT2 || model.family() == proto::GPT3;
+    if (!Given("model.kv_heads")) {
+      model.set_kv_heads(model.heads());
+      Derived("model.kv_heads", "equal to model.heads");
+    }
+    if (!Given("model.head_dim")) HeadDim(model);
+    if (!Given("model.max_sequence")) {
+      model.set_max_sequence(job_.batch().sequence());
+      Derived("model.max_sequence", "equal to batch.sequence");
+    }
+    if (!Given("model.tie_embeddings")) {
+      model.set_tie_embeddings(gpt);
+      Derived("model.tie_embeddings", "from model.family");
+    }
+    if (!Given("model.rope_theta")) {
+      model.set_rope_theta(10000);
+      Derived("model.rope_theta", "10000");
+    }
+    if (!Given("model.norm_epsilon")) {
+      model.set_norm_epsilon(1e-5);
+      Derived("model.norm_epsilon", "1e-5");
+    }
+  }
+
+  void HeadDim(proto::Model& model) {
+    if (model.hidden() % model.heads() == 0) {
+      model.set_head_dim(model.hidden() / model.heads());
+      return Derived("model.head_dim", "model.hidden / model.heads");
+    }
+    Diagnostic& diagnostic = diagnostics_.Add(
+        DiagnosticCode::kHeadsDoNotDivideHidden, SpanOf(parsed_.origins.at("model.heads")),
+        absl::StrCat("model.hidden ", model.hidden(), " is not a multiple of model.heads ",
+                     model.heads(), ", so that model.head_dim cannot be derived"));
+    diagnostic.secondary.push_back({SpanOf(parsed_.origins.at("model.hidden")), "hidden"});
+    diagnostic.fix = "give model.head_dim, or change hidden or heads";
+    unsolved_.insert("model.head_dim");
+  }
+
+  void Memory() {
+    if (Given("cluster.memory")) return;
+    const DeviceSpec* device = FindDevice(job_.cluster().device());
+    // A host has no bound unless the job gives one: the key stays unset.
+    if (device == nullptr || device->memory_bytes == 0) return;
+    job_.mutable_cluster()->set_memory(device->memory_bytes);
+    Derived("cluster.memory", absl::StrCat("from the device ", device->name));
+  }
+
+  void AutoAxis() {
+    proto::Mesh& mesh = *job_.mutable_mesh();
+    std::vector<std::string> autos;
+    __int128 product = 1;
+    for (const char* axis : kWorldAxes) {
+      if (GetAxis(mesh, axis) == 0) {
+        autos.push_back(axis);
+      } else {
+        product *= GetAxis(mesh, axis);
+      }
+    }
+    if (autos.empty()) return;
+    const std::string path = absl::StrCat("mesh.", autos.back());
+    const Span span = SpanOf(parsed_.origins.at(path));
+    const int64_t world = job_.cluster().nodes() * job_.cluster().gpus_per_node();
+    if (autos.size() > 1) {
+      Diagnostic& diagnostic =
+          diagnostics_.Add(DiagnosticCode::kTwoAutoAxes, span,
+                           absl::StrCat("only one mesh axis may be auto, but these are: ",
+                                        absl::StrJoin(autos, " ")));
+      diagnostic.fix = "give all but one of them";
+    } else if (product > world || world % static_cast<int64_t>(product) != 0) {
+      AutoDoesNotDivide(autos.front(), span, world);
+    } else {
+      mesh.GetReflection()->SetInt64(&mesh, mesh.GetDescriptor()->FindFieldByName(autos.front()),
+                                     world / static_cast<int64_t>(product));
+      // The origin stays where `auto` is written; its text shows that it was chosen.
+      return;
+    }
+    for (const std::string& axis : autos) unsolved_.insert(absl::StrCat("mesh.", axis));
+  }
+
+  void AutoDoesNotDivide(const std::string& unknown, const Span& span, int64_t world) {
+    std::vector<std::string> factors;
+    for (const char* axis : kWorldAxes) {
+      const int64_t size = GetAxis(job_.mesh(), axis);
+      if (size > 1) factors.push_back(absl::StrCat(axis, " ", size));
+    }
+    Diagnostic& diagnostic = diagnostics_.Add(
+        DiagnosticCode::kAutoDoesNotDivide, span,
+        absl::StrCat("mesh.", unknown, " is auto, but ", absl::StrJoin(factors, " * "),
+                     " does not divide nodes ", job_.cluster().nodes(), " * gpus_per_node ",
+                     job_.cluster().gpus_per_node(), " = ", world));
+    diagnostic.secondary.push_back(
+        {SpanOf(parsed_.origins.at("cluster.gpus_per_node")), "gpus_per_node"});
+    diagnostic.fix = AxisProposals(world);
+  }
+
+  // Values of single axes that let the auto axis take the rest.
+  std::string AxisProposals(int64_t world) const {
+    std::vector<std::string> proposals;
+    for (const char* changed : kWorldAxes) {
+      __int128 others = 1;
+      for (const char* axis : kWorldAxes) {
+        if (axis != changed) others *= std::max<int64_t>(GetAxis(job_.mesh(), axis), 1);
+      }
+      const int64_t size = GetAxis(job_.mesh(), changed);
+      if (size <= 1 || others > world || world % static_cast<int64_t>(others) != 0) continue;
+      proposals.push_back(absl::StrCat(
+          "mesh.", changed, ": ", NearestDivisors(world / static_cast<int64_t>(others), size)));
+    }
+    if (proposals.empty()) return "change the given axes so that their product divides";
+    return absl::StrJoin(proposals, ", or ");
+  }
+
+  void Stages() {
+    const std::string path = "parallelism.pipeline.stage_layers";
+    if (Given(path)) return;
+    if (unsolved_.count("mesh.pp") > 0) {
+      unsolved_.insert(path);
+      return;
+    }
+    const proto::Pipeline& pipeline = job_.parallelism().pipeline();
+    const std::vector<int64_t> layers =
+        SplitLayers(job_.model().layers(), job_.mesh().pp(), pipeline.virtual_stages());
+    // No split exists: kTooFewLayers says why.
+    if (layers.empty()) {
+      unsolved_.insert(path);
+      return;
+    }
+    auto* field = job_.mutable_parallelism()->mutable_pipeline()->mutable_stage_layers();
+    field->Assign(layers.begin(), layers.end());
+    Derived(path, "even split of model.layers");
+  }
+
+  void Directories() {
+    if (!Given("run.directory")) {
+      job_.mutable_run()->set_directory(absl::StrCat("runs/", job_.job()));
+      Derived("run.directory", "runs/<job>");
+    }
+    if (!Given("checkpoint.directory")) {
+      job_.mutable_checkpoint()->set_directory(
+          absl::StrCat(job_.run().directory(), "/checkpoints"));
+      Derived("checkpoint.directory", "run.directory/checkpoints");
+    }
+    // `auto` and `never` are words, anything else is a path.
+    const std::string& resume = job_.checkpoint().resume();
+    if (resume == "auto" || resume == "never") return;
+    job_.mutable_checkpoint()->set_resume(
+        PathFrom(parsed_.origins.at("checkpoint.resume").file, resume));
+  }
+
+  ParsedJob& parsed_;
+  proto::Job& job_;
+  DiagnosticList& diagnostics_;
+  std::set<std::string> unsolved_;
+};
+
+}  // namespace
+
+std::set<std::string> DeriveKeys(ParsedJob& parsed, DiagnosticList& diagnostics) {
+  return Deriver(parsed, diagnostics).Run();
+}
+
+}  // namespace planc

@@ -1,0 +1,63 @@
+#include "compiler/spec/load_job.h"
+
+#include <filesystem>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "compiler/spec/file_reader.h"
+#include "compiler/spec/include.h"
+#include "compiler/spec/parse_job.h"
+#include "compiler/spec/resolve_job.h"
+#include "compiler/spec/validate_job.h"
+
+namespace planc {
+namespace {
+
+// The phases in order; each stops the load if it reports an error.
+void RunPhases(const std::string& path, const FileReader& reader,
+               const std::vector<std::string>& sets, LoadResult& result) {
+  DiagnosticList& diagnostics = result.diagnostics;
+  std::optional<Node> root = ReadWithIncludes(path, reader, result.sources, diagnostics);
+  if (!root.has_value()) return;
+  ApplySets(sets, *root, result.sources, diagnostics);
+  if (diagnostics.HasErrors()) return;
+
+  ParsedJob parsed = ParseJob(*root, diagnostics);
+  FillKeys(path, parsed, diagnostics);
+  if (diagnostics.HasErrors()) return;
+
+  const std::set<std::string> unsolved = DeriveKeys(parsed, diagnostics);
+  ValidateJob(path, parsed, unsolved, diagnostics);
+  if (diagnostics.HasErrors()) return;
+  result.spec.job = std::move(parsed.job);
+  result.spec.origins = std::move(parsed.origins);
+  result.ok = true;
+}
+
+LoadResult Load(const std::string& path, const FileReader& reader,
+                const std::vector<std::string>& sets) {
+  LoadResult result;
+  RunPhases(path, reader, sets, result);
+  result.diagnostics.Sort();
+  return result;
+}
+
+}  // namespace
+
+LoadResult LoadJob(const std::string& path, const std::vector<std::string>& sets) {
+  return Load(std::filesystem::path(path).lexically_normal().string(), ReadRegularFile, sets);
+}
+
+LoadResult LoadJobText(const std::string& path, const std::map<std::string, std::string>& files,
+                       const std::vector<std::string>& sets) {
+  const FileReader reader = [&files](const std::string& name) -> absl::StatusOr<std::string> {
+    const auto found = files.find(name);
+    if (found == files.end()) return absl::NotFoundError("there is no such file");
+    return found->second;
+  };
+  return Load(path, reader, sets);
+}
+
+}  // namespace planc

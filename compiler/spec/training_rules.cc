@@ -1,0 +1,116 @@
+#include <cstdint>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/spec/nearest.h"
+#include "compiler/spec/rule.h"
+
+namespace planc {
+namespace {
+
+std::optional<Finding> BatchProduct(const Facts& facts) {
+  const proto::Batch& batch = facts.job.batch();
+  const proto::Mesh& mesh = facts.job.mesh();
+  const int64_t unit = batch.micro() * facts.data_parallel;
+  if (batch.global() % unit == 0) return std::nullopt;
+  return Finding{
+      absl::StrCat("batch.global ", batch.global(),
+                   " is not a whole number of microbatches on each rank: micro ", batch.micro(),
+                   " * dp_replicate ", mesh.dp_replicate(), " * dp_shard ", mesh.dp_shard(), " = ",
+                   unit, ", which leaves ", batch.global() % unit),
+      absl::StrCat("batch.global: ", NearestMultiples(unit, batch.global()))};
+}
+
+std::optional<Finding> BetasCount(const Facts& facts) {
+  const int count = facts.job.optimizer().betas_size();
+  if (count == 2) return std::nullopt;
+  return Finding{absl::StrCat("optimizer.betas has ", count, (count == 1 ? " entry" : " entries"),
+                              ", but needs 2"),
+                 "betas: [0.9, 0.95]"};
+}
+
+std::optional<Finding> WarmupTooLong(const Facts& facts) {
+  const int64_t warmup = facts.job.lr_schedule().warmup_steps();
+  const int64_t steps = facts.job.run().steps();
+  if (warmup <= steps) return std::nullopt;
+  return Finding{absl::StrCat("lr_schedule.warmup_steps ", warmup, " is above run.steps ", steps),
+                 absl::StrCat("warmup_steps of at most ", steps)};
+}
+
+std::optional<Finding> NoDecaySteps(const Facts& facts) {
+  const proto::LrSchedule& schedule = facts.job.lr_schedule();
+  const int64_t steps = facts.job.run().steps();
+  if (schedule.decay() == proto::CONSTANT || schedule.warmup_steps() != steps) return std::nullopt;
+  return Finding{absl::StrCat("lr_schedule.warmup_steps ", schedule.warmup_steps(),
+                              " equals run.steps: no step is left for the decay"),
+                 "a shorter warm-up, or decay: constant"};
+}
+
+std::optional<Finding> EvalNeedsValidation(const Facts& facts) {
+  const int64_t every = facts.job.run().eval_every_steps();
+  if (every == 0 || facts.job.data().validation_size() > 0) return std::nullopt;
+  return Finding{
+      absl::StrCat("run.eval_every_steps is ", every, ", but data.validation names no file"),
+      "name validation files, or remove eval_every_steps"};
+}
+
+std::optional<Finding> BytesVocab(const Facts& facts) {
+  const int64_t vocab = facts.job.model().vocab();
+  if (facts.job.data().format() != proto::BYTES || vocab >= 256) return std::nullopt;
+  return Finding{absl::StrCat("data.format bytes has 256 tokens, but model.vocab is ", vocab),
+                 "model.vocab: 256"};
+}
+
+std::optional<Finding> TokenBytes(const Facts& facts) {
+  const int64_t bytes = facts.job.data().token_bytes();
+  if (bytes == 2 || bytes == 4) return std::nullopt;
+  return Finding{absl::StrCat("data.token_bytes must be 2 or 4, but is ", bytes),
+                 "token_bytes: 2 or 4"};
+}
+
+std::optional<Finding> TokenBytesVocab(const Facts& facts) {
+  const proto::Data& data = facts.job.data();
+  const bool narrow = data.format() == proto::TOKENS && data.token_bytes() == 2;
+  if (!narrow || facts.job.model().vocab() <= 65536) return std::nullopt;
+  return Finding{absl::StrCat("data.token_bytes 2 holds 65536 tokens, but model.vocab is ",
+                              facts.job.model().vocab()),
+                 "token_bytes: 4, if the files hold uint32"};
+}
+
+std::optional<Finding> ReduceBelowCompute(const Facts& facts) {
+  const proto::Precision& precision = facts.job.precision();
+  if (precision.compute() != proto::FP32 || precision.gradient_reduce() != proto::BF16) {
+    return std::nullopt;
+  }
+  return Finding{"precision.gradient_reduce is bf16, but precision.compute is fp32",
+                 "gradient_reduce: fp32"};
+}
+
+}  // namespace
+
+const std::vector<Rule>& TrainingRules() {
+  static const auto* const kRules = new std::vector<Rule>{
+      {DiagnosticCode::kBatchProduct,
+       {"batch.global", "batch.micro", "mesh.dp_replicate", "mesh.dp_shard"},
+       BatchProduct},
+      {DiagnosticCode::kBetasCount, {"optimizer.betas"}, BetasCount},
+      {DiagnosticCode::kWarmupTooLong, {"lr_schedule.warmup_steps", "run.steps"}, WarmupTooLong},
+      {DiagnosticCode::kNoDecaySteps,
+       {"lr_schedule.warmup_steps", "run.steps", "lr_schedule.decay"},
+       NoDecaySteps},
+      {DiagnosticCode::kEvalNeedsValidation,
+       {"run.eval_every_steps", "data.validation"},
+       EvalNeedsValidation},
+      {DiagnosticCode::kBytesVocab, {"model.vocab", "data.format"}, BytesVocab},
+      {DiagnosticCode::kTokenBytes, {"data.token_bytes"}, TokenBytes},
+      {DiagnosticCode::kTokenBytesVocab,
+       {"data.token_bytes", "data.format", "model.vocab"},
+       TokenBytesVocab},
+      {DiagnosticCode::kReduceBelowCompute,
+       {"precision.gradient_reduce", "precision.compute"},
+       ReduceBelowCompute},
+  };
+  return *kRules;
+}
+
+}  // namespace planc
