@@ -107,8 +107,8 @@ std::string BaseJob(const std::string& family) {
   const std::string heads = gpt                 ? "heads: 4"
                             : family == "qwen3" ? "heads: 4, kv_heads: 2, head_dim: 12"
                                                 : "heads: 4, kv_heads: 4";
-  return absl::StrCat("job: mesh_case\nmodel: {family: ", family, ", layers: 4, hidden: 32, ", heads,
-                      ", ffn_hidden: 64, vocab: 259, max_sequence: 16}\n",
+  return absl::StrCat("job: mesh_case\nmodel: {family: ", family, ", layers: 4, hidden: 32, ",
+                      heads, ", ffn_hidden: 64, vocab: 259, max_sequence: 16}\n",
                       R"(cluster: {nodes: 1, gpus_per_node: 1, device: host}
 batch: {global: 8, micro: 1, sequence: 16}
 precision: {compute: fp32}

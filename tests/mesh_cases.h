@@ -15,13 +15,13 @@ struct MeshCase {
   std::vector<std::string> sets;  // overrides of the base job
 };
 
-// The base job of a family as YAML: 4 layers, vocabulary not divisible by tp, global batch 8, fp32, one
-// rank.
+// The base job of a family as YAML: 4 layers, vocabulary not divisible by tp, global batch 8, fp32,
+// one rank.
 std::string BaseJob(const std::string& family);
 
 // Meshes of up to 8 ranks over pp, dp_replicate, dp_shard with ZeRO 1 to 3, tp with and without
-// sequence parallelism, all schedules and recompute policies, for every family. The first case of each family
-// is one rank.
+// sequence parallelism, all schedules and recompute policies, for every family. The first case of
+// each family is one rank.
 std::vector<MeshCase> AllMeshCases();
 
 // Loads the base job of the case's family with its overrides and `more`.

@@ -15,7 +15,7 @@ namespace {
 // The calls of the programs of one stage.
 class StageScheduler {
  public:
-  StageScheduler(const StepGraph& graph, int stage, const std::vector<int>& slots)
+  StageScheduler(const StepGraph& graph, int stage, const LaneSlots& slots)
       : g_(graph), layout_(graph.stages[stage]), calls_(graph, stage, slots) {
     const auto& pipeline = graph.job.parallelism().pipeline();
     shape_.schedule = pipeline.schedule();
@@ -104,7 +104,11 @@ class StageScheduler {
   void Forward(const PipelineAction& a, bool training) {
     std::vector<int>& xs = x_[a.chunk * shape_.microbatches + a.microbatch];
     std::vector<int>& saved = saved_[a.chunk * shape_.microbatches + a.microbatch];
-    int x = calls_.Acquire("x");
+    const std::vector<int>& layers = layout_.chunk_layers[a.chunk];
+    // What leaves the chunk goes to the next stage, unless the head takes it here.
+    const Lane leaving = Last(a.chunk) ? Lane::kStay : Lane::kSend;
+    Lane lane = layers.empty() ? leaving : Lane::kStay;
+    int x = calls_.Acquire("x", lane);
     calls_.Bind("x", "out", x);
     if (First(a.chunk)) {
       const int slot = calls_.Acquire("tokens");
@@ -116,8 +120,9 @@ class StageScheduler {
     } else {
       calls_.Call("recv_forward", -1, a.microbatch);
     }
-    for (int layer : layout_.chunk_layers[a.chunk]) {
-      const int out = calls_.Acquire("x");
+    for (int layer : layers) {
+      lane = layer == layers.back() ? leaving : Lane::kStay;
+      const int out = calls_.Acquire("x", lane);
       const int record = calls_.Acquire("saved");
       calls_.Bind("x", "in", x);
       calls_.Bind("x", "out", out);
@@ -138,7 +143,7 @@ class StageScheduler {
     } else {
       calls_.Call("send_forward", -1, a.microbatch);
     }
-    calls_.Release("x", x);
+    calls_.Release("x", x, lane);
   }
 
   void Head(int microbatch, bool training) {
@@ -259,22 +264,26 @@ int GatheredSlots(const StepGraph& graph, const RankClass& c) {
 }
 
 // Slots of every pool of the stage, from a counting run; also the lower bounds of the arenas.
-std::vector<int> CountSlots(const StepGraph& graph, int stage, RankClass& c) {
-  std::vector<int> slots(graph.pools.size(), 0);
+LaneSlots CountSlots(const StepGraph& graph, int stage, RankClass& c) {
+  LaneSlots slots(graph.pools.size(), {0, 0});
   std::array<int64_t, kMemoryKindCount> dynamic_bytes{};
   for (int k = 0; k < kProgramCount; ++k) {
     StageScheduler scheduler(graph, stage, {});
     Run(scheduler, static_cast<ProgramKind>(k));
-    const std::vector<int> peaks = scheduler.calls().Peaks();
-    for (size_t p = 0; p < slots.size(); ++p) slots[p] = std::max(slots[p], peaks[p]);
+    const LaneSlots peaks = scheduler.calls().Peaks();
+    for (size_t p = 0; p < slots.size(); ++p) {
+      for (int l = 0; l < kLaneCount; ++l) slots[p][l] = std::max(slots[p][l], peaks[p][l]);
+    }
     for (int m = 0; m < kMemoryKindCount; ++m) {
       dynamic_bytes[m] = std::max(dynamic_bytes[m], scheduler.calls().peak_bytes()[m]);
     }
     for (const Call& call : scheduler.calls().calls()) {
       for (const GraphBinding& b : graph.blocks[call.block].bindings) {
         const GraphPool& pool = graph.pools[b.pool];
-        if (pool.slots == PoolSlots::kOne) slots[b.pool] = 1;
-        if (pool.slots == PoolSlots::kLayers) slots[b.pool] = static_cast<int>(c.layers.size());
+        if (pool.slots == PoolSlots::kOne) slots[b.pool][0] = 1;
+        if (pool.slots == PoolSlots::kLayers) {
+          slots[b.pool][0] = static_cast<int>(c.layers.size());
+        }
       }
     }
   }
@@ -283,16 +292,20 @@ std::vector<int> CountSlots(const StepGraph& graph, int stage, RankClass& c) {
     const GraphPool& pool = graph.pools[p];
     const int kind = static_cast<int>(pool.kind);
     if (pool.slots != PoolSlots::kDynamic) {
-      c.live_bytes[kind] += slots[p] * pool.live;
+      c.live_bytes[kind] += slots[p][0] * pool.live;
     } else if (absl::StartsWith(pool.name, "gathered.")) {
-      slots[p] = GatheredSlots(graph, c);
-      c.live_bytes[kind] += slots[p] * pool.stride;
+      slots[p][0] = GatheredSlots(graph, c);
+      c.live_bytes[kind] += slots[p][0] * pool.stride;
     } else if (pool.stride == 0) {
-      slots[p] = 0;
-    } else if (slots[p] > 0) {
-      const int extra = ExtraSlots(graph, pool);
-      slots[p] += extra;
-      c.live_bytes[kind] += extra * pool.stride;  // read by a transfer while compute goes on
+      slots[p] = {0, 0};
+    } else {
+      for (int l = 0; l < kLaneCount; ++l) {
+        if (slots[p][l] == 0) continue;
+        // Read or written by a transfer while compute goes on: alive at the same time.
+        const int extra = ExtraSlots(graph, pool);
+        slots[p][l] += extra;
+        c.live_bytes[kind] += extra * pool.stride;
+      }
     }
   }
   return slots;
@@ -305,8 +318,8 @@ void ScheduleStage(const StepGraph& graph, int stage, RankClass& c) {
   }
   c.has_embedding = graph.stages[stage].has_embedding;
   c.has_head = graph.stages[stage].has_head;
-  const std::vector<int> slots = CountSlots(graph, stage, c);
-  c.pool_slots.assign(slots.begin(), slots.end());
+  const LaneSlots slots = CountSlots(graph, stage, c);
+  for (const auto& lanes : slots) c.pool_slots.push_back(lanes[0] + lanes[1]);
   for (int k = 0; k < kProgramCount; ++k) {
     StageScheduler scheduler(graph, stage, slots);
     Run(scheduler, static_cast<ProgramKind>(k));

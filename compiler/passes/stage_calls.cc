@@ -24,30 +24,34 @@ void SlotPool::Release(int slot) {
   if (size_ > 0) free_.push_back(slot);
 }
 
-StageCalls::StageCalls(const StepGraph& graph, int stage, const std::vector<int>& slots)
-    : graph_(graph), stage_(stage) {
+StageCalls::StageCalls(const StepGraph& graph, int stage, const LaneSlots& slots)
+    : graph_(graph), stage_(stage), slots_(slots) {
+  if (slots_.empty()) slots_.resize(graph.pools.size(), {0, 0});
   int next = 0;
   for (const auto& layers : graph.stages[stage].chunk_layers) {
     for (int layer : layers) layer_slots_[layer] = next++;
   }
   for (size_t p = 0; p < graph.pools.size(); ++p) {
-    pools_.emplace_back(slots.empty() ? 0 : slots[p]);
+    pools_.push_back({SlotPool(slots_[p][0]), SlotPool(slots_[p][1])});
   }
 }
 
-int StageCalls::Acquire(const std::string& pool) {
+int StageCalls::Acquire(const std::string& pool, Lane lane) {
   const int index = graph_.PoolIndex(pool);
   const GraphPool& p = graph_.pools[index];
   const int kind = static_cast<int>(p.kind);
   held_bytes_[kind] += p.stride;
   peak_bytes_[kind] = std::max(peak_bytes_[kind], held_bytes_[kind]);
-  return pools_[index].Acquire();
+  // The slots of the second lane come after those of the first.
+  const int slot = pools_[index][static_cast<int>(lane)].Acquire();
+  return lane == Lane::kSend ? slots_[index][0] + slot : slot;
 }
 
-void StageCalls::Release(const std::string& pool, int slot) {
+void StageCalls::Release(const std::string& pool, int slot, Lane lane) {
   const int index = graph_.PoolIndex(pool);
   held_bytes_[static_cast<int>(graph_.pools[index].kind)] -= graph_.pools[index].stride;
-  pools_[index].Release(slot);
+  const int first = lane == Lane::kSend ? slots_[index][0] : 0;
+  pools_[index][static_cast<int>(lane)].Release(slot - first);
 }
 
 void StageCalls::Bind(const std::string& pool, const std::string& role, int slot) {
@@ -79,9 +83,9 @@ void StageCalls::Call(const std::string& block, int layer, int microbatch) {
   calls_.push_back(std::move(call));
 }
 
-std::vector<int> StageCalls::Peaks() const {
-  std::vector<int> peaks;
-  for (const SlotPool& pool : pools_) peaks.push_back(pool.peak());
+LaneSlots StageCalls::Peaks() const {
+  LaneSlots peaks;
+  for (const auto& lanes : pools_) peaks.push_back({lanes[0].peak(), lanes[1].peak()});
   return peaks;
 }
 

@@ -1,6 +1,7 @@
 #ifndef PLANC_COMPILER_PASSES_STAGE_CALLS_H_
 #define PLANC_COMPILER_PASSES_STAGE_CALLS_H_
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -28,15 +29,23 @@ class SlotPool {
   std::deque<int> free_;
 };
 
+// Slots of one dynamic pool. What is sent to another stage has its own slots: were they shared, the
+// receive into a slot could wait for a send whose receiver waits for a send of this stage.
+enum class Lane : uint8_t { kStay, kSend };
+inline constexpr int kLaneCount = 2;
+
+// How many slots each dynamic pool has, by lane.
+using LaneSlots = std::vector<std::array<int, kLaneCount>>;
+
 // Builds the call list of one program of one stage, resolving each binding of a block to a slot.
 class StageCalls {
  public:
   // `slots` gives the size of each dynamic pool; empty means counting only.
-  StageCalls(const StepGraph& graph, int stage, const std::vector<int>& slots);
+  StageCalls(const StepGraph& graph, int stage, const LaneSlots& slots);
 
   // Acquires a slot of the dynamic pool; `held_bytes` statistics follow.
-  int Acquire(const std::string& pool);
-  void Release(const std::string& pool, int slot);
+  int Acquire(const std::string& pool, Lane lane = Lane::kStay);
+  void Release(const std::string& pool, int slot, Lane lane = Lane::kStay);
   // Binds (pool, role) to a slot for the calls that follow.
   void Bind(const std::string& pool, const std::string& role, int slot);
   // Appends a call of `block` if the graph has such a block.
@@ -44,7 +53,7 @@ class StageCalls {
 
   const std::vector<planc::Call>& calls() const { return calls_; }
   // Per pool: most slots that were held at once.
-  std::vector<int> Peaks() const;
+  LaneSlots Peaks() const;
   // Per memory kind: most bytes of dynamic slots held at once.
   const std::array<int64_t, kMemoryKindCount>& peak_bytes() const { return peak_bytes_; }
   int LayerSlot(int layer) const { return layer_slots_.at(layer); }
@@ -55,7 +64,8 @@ class StageCalls {
   const StepGraph& graph_;
   int stage_;
   std::map<int, int> layer_slots_;  // model layer -> slot of layer pools
-  std::vector<SlotPool> pools_;
+  std::vector<std::array<SlotPool, kLaneCount>> pools_;
+  LaneSlots slots_;
   std::map<std::pair<int, std::string>, int> bound_;
   std::vector<planc::Call> calls_;
   std::array<int64_t, kMemoryKindCount> held_bytes_{};

@@ -212,10 +212,12 @@ run: {steps: -1}
 }
 
 TEST(LoadJobTest, EquationsNameValuesAndNearestValidOnes) {
-  const std::string text = Problems(Load(kJob, {"mesh.tp=4", "cluster.gpus_per_node=6"}));
-  EXPECT_NE(text.find("pp 1 * dp_replicate 1 * dp_shard 2 * cp 1 * tp 4 = 8, but nodes 1 * "),
-            std::string::npos)
-      << text;
+  const LoadResult world = Load(kJob, {"mesh.tp=4", "cluster.gpus_per_node=6"});
+  ASSERT_FALSE(world.diagnostics.entries().empty());
+  EXPECT_EQ(world.diagnostics.entries().front().message,
+            "the mesh does not fill the cluster: pp 1 * dp_replicate 1 * dp_shard 2 * cp 1 * tp 4 "
+            "= 8, but nodes 1 * gpus_per_node 6 = 6");
+  EXPECT_EQ(world.diagnostics.entries().front().fix, "mesh.tp: 3");
   const std::string batch = Problems(Load(kJob, {"batch.global=10"}));
   EXPECT_NE(batch.find("batch.global: 8 or 12"), std::string::npos) << batch;
 }

@@ -141,7 +141,7 @@ std::string FormatWhole(int64_t value, proto::Unit unit) {
   if (unit != proto::UNIT_BYTES || value <= 0) return absl::StrCat(value);
   const Suffix* best = nullptr;
   for (const Suffix& suffix : kByteSuffixes) {
-    const bool better = best == nullptr || suffix.factor >= best->factor;
+    const bool better = best == nullptr || suffix.factor > best->factor;
     if (suffix.factor > 1 && value % suffix.factor == 0 && better) best = &suffix;
   }
   if (best == nullptr) return absl::StrCat(value);

@@ -1,0 +1,37 @@
+#ifndef PLANC_TESTS_MESH_RUN_H_
+#define PLANC_TESTS_MESH_RUN_H_
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "runtime/step/allocation_guard.h"
+#include "schemas/plan.h"
+
+namespace planc {
+
+using Tensors = std::map<std::string, std::vector<float>>;  // whole parameters by name
+
+// What a short training run gave, and what it took.
+struct MeshRun {
+  std::vector<double> losses;      // of each step
+  std::vector<double> grad_norms;  // of each step
+  double eval_loss = 0;            // after the last step
+  Tensors first_gradients;         // clipped, from the first Adam moment after step 1
+  Tensors initial_weights;
+  Tensors weights;  // after the last step
+  // Arena bytes of every rank: what the device gave, by memory kind.
+  std::vector<std::array<int64_t, kMemoryKindCount>> allocated;
+  AllocationCounts allocations;  // made inside steps after the first
+  std::vector<std::string> errors;
+};
+
+// Trains `steps` steps with every rank a thread of this process, on a fixed pseudo-random token
+// sequence that depends on (step, sequence within the global batch) only.
+MeshRun RunMesh(const Plan& plan, int steps);
+
+}  // namespace planc
+
+#endif  // PLANC_TESTS_MESH_RUN_H_
