@@ -1,0 +1,76 @@
+// planc check: all rules of job files, without a cluster.
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "compiler/catalog/parameter_count.h"
+#include "compiler/diagnostics/render_json.h"
+#include "compiler/diagnostics/render_text.h"
+#include "compiler/spec/load_job.h"
+#include "planc/commands.h"
+#include "planc/flags.h"
+#include "planc/text.h"
+
+namespace planc {
+namespace {
+
+// "dp_shard 2 tp 2": the axes above 1.
+std::string MeshText(const proto::Mesh& mesh) {
+  std::vector<std::string> axes;
+  for (int index = 0; index < mesh.GetDescriptor()->field_count(); ++index) {
+    const auto* field = mesh.GetDescriptor()->field(index);
+    const int64_t size = mesh.GetReflection()->GetInt64(mesh, field);
+    if (size > 1) axes.push_back(absl::StrCat(field->name(), " ", size));
+  }
+  return axes.empty() ? "one rank" : absl::StrJoin(axes, " ");
+}
+
+// One line about a job without errors.
+std::string Summary(const JobSpec& spec) {
+  const proto::Job& job = spec.job;
+  const int64_t ranks = job.cluster().nodes() * job.cluster().gpus_per_node();
+  const int64_t data_parallel = job.mesh().dp_replicate() * job.mesh().dp_shard();
+  const int64_t accumulation = job.batch().global() / (job.batch().micro() * data_parallel);
+  return absl::StrCat(CountText(static_cast<double>(ParameterCount(job.model()))), " parameters, ",
+                      ranks, ranks == 1 ? " rank" : " ranks", " (", MeshText(job.mesh()), "), ",
+                      accumulation, accumulation == 1 ? " microbatch of " : " microbatches of ",
+                      job.batch().micro(), " x ", job.batch().sequence(), " tokens");
+}
+
+int Usage(std::ostream& err, const std::string& problem) {
+  err << "planc check: " << problem << "\n"
+      << "usage: planc check JOB... [--format=text|json|sarif|github] [--set KEY=VALUE]\n";
+  return kExitJobError;
+}
+
+// All jobs as one list, for programs.
+std::string RenderAll(const std::string& format, const DiagnosticList& all) {
+  if (format == "json") return RenderJson(all);
+  return format == "sarif" ? RenderSarif(all) : RenderGithub(all);
+}
+
+}  // namespace
+
+int RunCheck(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
+  const absl::StatusOr<Flags> flags = ParseFlags(args, {"--format", "--set"}, {});
+  if (!flags.ok()) return Usage(err, std::string(flags.status().message()));
+  if (flags->positional.empty()) return Usage(err, "no job file is named");
+  const std::string format = flags->Get("--format", "text");
+  const absl::Status choice =
+      CheckChoices("--format", {format}, {"text", "json", "sarif", "github"});
+  if (!choice.ok()) return Usage(err, std::string(choice.message()));
+
+  DiagnosticList all;
+  for (const std::string& path : flags->positional) {
+    const LoadResult result = LoadJob(path, flags->All("--set"));
+    all.Append(result.diagnostics);
+    if (format != "text") continue;
+    err << RenderText(result.diagnostics, result.sources, IsTerminal(err));
+    if (result.ok) out << Wrap(absl::StrCat(path, ": ok, ", Summary(result.spec)), 2) << "\n";
+  }
+  if (format != "text") out << RenderAll(format, all);
+  return all.HasErrors() ? kExitJobError : kExitOk;
+}
+
+}  // namespace planc
