@@ -1,0 +1,200 @@
+#include "runtime/launch/launch.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "runtime/launch/hostlist.h"
+#include "schemas/status.h"
+
+namespace planc {
+namespace {
+
+// Ports of Slurm jobs: from here on, one per job step, so that steps that share a node differ.
+constexpr int64_t kFirstSlurmPort = 20000;
+constexpr int64_t kSlurmPorts = 12000;
+
+// Reads variables and remembers the first error.
+class Reader {
+ public:
+  explicit Reader(const Environment& environment) : environment_(environment) {}
+
+  bool Has(const std::string& name) const { return environment_(name).has_value(); }
+
+  std::string Text(const std::string& name) {
+    const std::optional<std::string> value = environment_(name);
+    if (!value.has_value() && status_.ok()) {
+      status_ = absl::InvalidArgumentError(absl::StrCat("launch variable ", name, " is not set"));
+    }
+    return value.value_or("");
+  }
+
+  int64_t Integer(const std::string& name) {
+    const std::string text = Text(name);
+    int64_t value = 0;
+    if (status_.ok() && (!absl::SimpleAtoi(text, &value) || value < 0)) {
+      status_ = absl::InvalidArgumentError(
+          absl::StrCat("launch variable ", name, "=", text, " is not a count"));
+    }
+    return value;
+  }
+
+  int64_t IntegerOr(const std::string& name, int64_t otherwise) {
+    return Has(name) ? Integer(name) : otherwise;
+  }
+
+  const absl::Status& status() const { return status_; }
+
+ private:
+  const Environment& environment_;
+  absl::Status status_;
+};
+
+LaunchConfig ReadLocal(Reader* reader) {
+  LaunchConfig launch;
+  launch.source = LaunchSource::kLocal;
+  launch.rank = launch.local_rank = reader->Integer("PLANC_RANK");
+  launch.world_size = launch.local_world_size = reader->Integer("PLANC_WORLD_SIZE");
+  launch.job = reader->Text("PLANC_JOB");
+  launch.restart = static_cast<int>(reader->Integer("PLANC_RESTART"));
+  launch.store_port = static_cast<int>(reader->Integer("PLANC_STORE_PORT"));
+  if (launch.rank == 0) {
+    launch.store_socket = static_cast<int>(reader->Integer("PLANC_STORE_SOCKET"));
+  }
+  launch.address = launch.store_host;
+  launch.terminal = reader->Integer("PLANC_TERMINAL") != 0;
+  return launch;
+}
+
+LaunchConfig ReadTorchrun(Reader* reader) {
+  LaunchConfig launch;
+  launch.source = LaunchSource::kTorchrun;
+  launch.rank = reader->Integer("RANK");
+  launch.world_size = reader->Integer("WORLD_SIZE");
+  launch.local_rank = reader->Integer("LOCAL_RANK");
+  launch.local_world_size = reader->Integer("LOCAL_WORLD_SIZE");
+  launch.store_host = reader->Text("MASTER_ADDR");
+  launch.store_port = static_cast<int>(reader->Integer("MASTER_PORT"));
+  // The agent then serves its own store on MASTER_PORT.
+  if (reader->Has("TORCHELASTIC_USE_AGENT_STORE") &&
+      reader->Text("TORCHELASTIC_USE_AGENT_STORE") == "True") {
+    ++launch.store_port;
+  }
+  launch.restart = static_cast<int>(reader->IntegerOr("TORCHELASTIC_RESTART_COUNT", 0));
+  launch.job =
+      reader->Has("TORCHELASTIC_RUN_ID") ? reader->Text("TORCHELASTIC_RUN_ID") : "torchrun";
+  return launch;
+}
+
+// Where the ranks of a Slurm step meet: on the first node of the step, where rank 0 is, unless
+// MASTER_ADDR and MASTER_PORT say otherwise.
+absl::Status PlaceSlurmStore(Reader* reader, int64_t job, int64_t step, LaunchConfig* launch) {
+  PLANC_ASSIGN_OR_RETURN(const std::vector<std::string> nodes,
+                         ExpandHostlist(reader->Text("SLURM_STEP_NODELIST")));
+  if (nodes.empty()) return absl::InvalidArgumentError("SLURM_STEP_NODELIST is empty");
+  launch->store_host = nodes.size() == 1 ? "127.0.0.1" : nodes.front();
+  if (reader->Has("MASTER_ADDR")) launch->store_host = reader->Text("MASTER_ADDR");
+  launch->store_port = static_cast<int>(
+      reader->IntegerOr("MASTER_PORT", kFirstSlurmPort + (job * 7 + step) % kSlurmPorts));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<LaunchConfig> ReadSlurm(Reader* reader) {
+  LaunchConfig launch;
+  launch.source = LaunchSource::kSlurm;
+  launch.rank = reader->Integer("SLURM_PROCID");
+  launch.world_size =
+      reader->IntegerOr("SLURM_STEP_NUM_TASKS", reader->IntegerOr("SLURM_NTASKS", 1));
+  launch.local_rank = reader->Integer("SLURM_LOCALID");
+  const int64_t job = reader->Integer("SLURM_JOB_ID");
+  const int64_t step = reader->Integer("SLURM_STEP_ID");
+  launch.job = absl::StrCat(job, ".", step);
+  launch.restart = static_cast<int>(reader->IntegerOr("SLURM_RESTART_COUNT", 0));
+  PLANC_ASSIGN_OR_RETURN(const std::vector<int64_t> tasks,
+                         ExpandTaskCounts(reader->Text("SLURM_STEP_TASKS_PER_NODE")));
+  if (std::any_of(tasks.begin(), tasks.end(), [&](int64_t n) { return n != tasks.front(); })) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("Slurm placed unequal numbers of tasks on the nodes (",
+                     reader->Text("SLURM_STEP_TASKS_PER_NODE"), "): use srun --ntasks-per-node"));
+  }
+  launch.local_world_size = tasks.front();
+  PLANC_RETURN_IF_ERROR(PlaceSlurmStore(reader, job, step, &launch));
+  launch.threads = static_cast<int>(reader->IntegerOr("SLURM_CPUS_PER_TASK", 0));
+  return launch;
+}
+
+absl::Status CheckRanks(const LaunchConfig& launch) {
+  if (launch.rank < launch.world_size && launch.local_rank < launch.local_world_size &&
+      launch.local_world_size <= launch.world_size && launch.store_port <= 65535) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(LaunchSourceName(launch.source), " variables do not fit together: rank ",
+                   launch.rank, " of ", launch.world_size, ", local rank ", launch.local_rank,
+                   " of ", launch.local_world_size, ", port ", launch.store_port));
+}
+
+}  // namespace
+
+const char* LaunchSourceName(LaunchSource source) {
+  switch (source) {
+    case LaunchSource::kAlone:
+      return "alone";
+    case LaunchSource::kLocal:
+      return "local";
+    case LaunchSource::kTorchrun:
+      return "torchrun";
+    case LaunchSource::kSlurm:
+      return "slurm";
+  }
+  return "?";
+}
+
+Environment ProcessEnvironment() {
+  return [](const std::string& name) -> std::optional<std::string> {
+    const char* const value = std::getenv(name.c_str());
+    if (value == nullptr) return std::nullopt;
+    return std::string(value);
+  };
+}
+
+absl::StatusOr<LaunchConfig> DetectLaunch(const Environment& environment, int cores) {
+  Reader reader(environment);
+  LaunchConfig launch;
+  if (reader.Has("PLANC_RANK")) {
+    launch = ReadLocal(&reader);
+  } else if (reader.Has("RANK") && reader.Has("WORLD_SIZE")) {
+    launch = ReadTorchrun(&reader);
+  } else if (reader.Has("SLURM_STEP_ID") && reader.Has("SLURM_PROCID")) {
+    PLANC_ASSIGN_OR_RETURN(launch, ReadSlurm(&reader));
+  } else if (reader.Has("SLURM_JOB_ID") && reader.IntegerOr("SLURM_NTASKS", 1) > 1) {
+    // A batch script has the variables of task 0 of the job, but the other tasks do not exist.
+    return absl::FailedPreconditionError(
+        absl::StrCat("this Slurm job has ", reader.Text("SLURM_NTASKS"),
+                     " tasks, but this process is none of them: start planc with srun (srun -K1 "
+                     "planc run ...)"));
+  }
+  PLANC_RETURN_IF_ERROR(reader.status());
+  PLANC_RETURN_IF_ERROR(CheckRanks(launch));
+  if (launch.threads <= 0 || launch.source != LaunchSource::kSlurm) {
+    launch.threads = std::max(1, static_cast<int>(cores / launch.local_world_size));
+  }
+  return launch;
+}
+
+absl::StatusOr<LaunchConfig> DetectLaunch() {
+  return DetectLaunch(ProcessEnvironment(), AvailableCores());
+}
+
+int AvailableCores() {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  if (sched_getaffinity(0, sizeof(cores), &cores) != 0) return 1;
+  return std::max(1, CPU_COUNT(&cores));
+}
+
+}  // namespace planc

@@ -1,0 +1,185 @@
+#include "runtime/launch/launch.h"
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "runtime/launch/hostlist.h"
+
+namespace planc {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using Variables = std::map<std::string, std::string>;
+
+absl::StatusOr<LaunchConfig> Detect(const Variables& variables, int cores = 16) {
+  return DetectLaunch(
+      [&variables](const std::string& name) -> std::optional<std::string> {
+        const auto variable = variables.find(name);
+        if (variable == variables.end()) return std::nullopt;
+        return variable->second;
+      },
+      cores);
+}
+
+std::string MessageOf(const absl::Status& status) { return std::string(status.message()); }
+
+const Variables& SlurmVariables() {
+  static const auto* const variables = new Variables{{"SLURM_JOB_ID", "17"},
+                                                     {"SLURM_STEP_ID", "2"},
+                                                     {"SLURM_PROCID", "5"},
+                                                     {"SLURM_NTASKS", "8"},
+                                                     {"SLURM_STEP_NUM_TASKS", "8"},
+                                                     {"SLURM_LOCALID", "1"},
+                                                     {"SLURM_NODELIST", "n[1-4]"},
+                                                     {"SLURM_STEP_NODELIST", "n[08-09]"},
+                                                     {"SLURM_STEP_TASKS_PER_NODE", "4(x2)"},
+                                                     {"SLURM_RESTART_COUNT", "3"}};
+  return *variables;
+}
+
+TEST(DetectLaunchTest, NothingSetIsAlone) {
+  const absl::StatusOr<LaunchConfig> launch = Detect({});
+  ASSERT_TRUE(launch.ok()) << launch.status();
+  EXPECT_EQ(launch->source, LaunchSource::kAlone);
+  EXPECT_EQ(launch->rank, 0);
+  EXPECT_EQ(launch->world_size, 1);
+  EXPECT_EQ(launch->threads, 16);
+}
+
+TEST(DetectLaunchTest, LocalLauncher) {
+  const absl::StatusOr<LaunchConfig> launch = Detect({{"PLANC_RANK", "0"},
+                                                      {"PLANC_WORLD_SIZE", "4"},
+                                                      {"PLANC_JOB", "local-7"},
+                                                      {"PLANC_RESTART", "1"},
+                                                      {"PLANC_STORE_PORT", "4711"},
+                                                      {"PLANC_STORE_SOCKET", "9"},
+                                                      {"PLANC_TERMINAL", "1"},
+                                                      {"RANK", "3"}},
+                                                     /*cores=*/6);
+  ASSERT_TRUE(launch.ok()) << launch.status();
+  EXPECT_EQ(launch->source, LaunchSource::kLocal);
+  EXPECT_EQ(launch->world_size, 4);
+  EXPECT_EQ(launch->store_socket, 9);
+  EXPECT_EQ(launch->store_port, 4711);
+  EXPECT_EQ(launch->restart, 1);
+  EXPECT_EQ(launch->threads, 1);
+  EXPECT_TRUE(launch->terminal);
+}
+
+TEST(DetectLaunchTest, Torchrun) {
+  Variables variables = {{"RANK", "5"},           {"WORLD_SIZE", "8"},
+                         {"LOCAL_RANK", "1"},     {"LOCAL_WORLD_SIZE", "4"},
+                         {"MASTER_ADDR", "head"}, {"MASTER_PORT", "29500"}};
+  absl::StatusOr<LaunchConfig> launch = Detect(variables);
+  ASSERT_TRUE(launch.ok()) << launch.status();
+  EXPECT_EQ(launch->source, LaunchSource::kTorchrun);
+  EXPECT_EQ(launch->rank, 5);
+  EXPECT_EQ(launch->local_rank, 1);
+  EXPECT_EQ(launch->store_host, "head");
+  EXPECT_EQ(launch->store_port, 29500);
+  EXPECT_EQ(launch->threads, 4);
+
+  variables["TORCHELASTIC_USE_AGENT_STORE"] = "True";
+  variables["TORCHELASTIC_RESTART_COUNT"] = "2";
+  launch = Detect(variables);
+  ASSERT_TRUE(launch.ok()) << launch.status();
+  EXPECT_EQ(launch->store_port, 29501);
+  EXPECT_EQ(launch->restart, 2);
+
+  variables.erase("MASTER_PORT");
+  EXPECT_THAT(MessageOf(Detect(variables).status()), HasSubstr("MASTER_PORT is not set"));
+  variables["MASTER_PORT"] = "many";
+  EXPECT_THAT(MessageOf(Detect(variables).status()), HasSubstr("MASTER_PORT=many"));
+  variables["MASTER_PORT"] = "29500";
+  variables["RANK"] = "8";
+  EXPECT_THAT(MessageOf(Detect(variables).status()), HasSubstr("rank 8 of 8"));
+}
+
+TEST(DetectLaunchTest, SlurmStep) {
+  const absl::StatusOr<LaunchConfig> launch = Detect(SlurmVariables());
+  ASSERT_TRUE(launch.ok()) << launch.status();
+  EXPECT_EQ(launch->source, LaunchSource::kSlurm);
+  EXPECT_EQ(launch->rank, 5);
+  EXPECT_EQ(launch->world_size, 8);
+  EXPECT_EQ(launch->local_rank, 1);
+  EXPECT_EQ(launch->local_world_size, 4);
+  EXPECT_EQ(launch->store_host, "n08");  // of the step, not of the job
+  EXPECT_EQ(launch->job, "17.2");
+  EXPECT_EQ(launch->restart, 3);
+  EXPECT_EQ(launch->threads, 4);
+
+  Variables variables = SlurmVariables();
+  variables["SLURM_CPUS_PER_TASK"] = "12";
+  variables["MASTER_ADDR"] = "10.0.0.1";
+  variables["MASTER_PORT"] = "6000";
+  const absl::StatusOr<LaunchConfig> placed = Detect(variables);
+  ASSERT_TRUE(placed.ok()) << placed.status();
+  EXPECT_EQ(placed->threads, 12);
+  EXPECT_EQ(placed->store_host, "10.0.0.1");
+  EXPECT_EQ(placed->store_port, 6000);
+}
+
+TEST(DetectLaunchTest, SlurmUnequalNodesAreRefused) {
+  Variables variables = SlurmVariables();
+  variables["SLURM_STEP_TASKS_PER_NODE"] = "4,1(x3)";
+  const absl::Status status = Detect(variables).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(MessageOf(status), HasSubstr("--ntasks-per-node"));
+}
+
+TEST(DetectLaunchTest, SlurmBatchScriptIsNotRankZero) {
+  Variables variables = SlurmVariables();
+  variables.erase("SLURM_STEP_ID");
+  const absl::Status status = Detect(variables).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(MessageOf(status), HasSubstr("srun"));
+
+  variables["SLURM_NTASKS"] = "1";
+  const absl::StatusOr<LaunchConfig> alone = Detect(variables);
+  ASSERT_TRUE(alone.ok()) << alone.status();
+  EXPECT_EQ(alone->source, LaunchSource::kAlone);
+}
+
+std::vector<std::string> Expand(const std::string& list) {
+  const absl::StatusOr<std::vector<std::string>> hosts = ExpandHostlist(list);
+  return hosts.ok() ? *hosts : std::vector<std::string>{"error"};
+}
+
+// Vectors from scontrol show hostnames, Slurm 22.05.
+TEST(HostlistTest, Expands) {
+  EXPECT_THAT(Expand("n[1-4]"), ElementsAre("n1", "n2", "n3", "n4"));
+  EXPECT_THAT(Expand("n[01-3]"), ElementsAre("n01", "n02", "n03"));
+  EXPECT_THAT(Expand("n[01-03,07,10-11]"), ElementsAre("n01", "n02", "n03", "n07", "n10", "n11"));
+  EXPECT_THAT(Expand("n9,n[10-12],gpu01"), ElementsAre("n9", "n10", "n11", "n12", "gpu01"));
+  EXPECT_THAT(Expand("r[1-2]n[01-03]"),
+              ElementsAre("r1n01", "r1n02", "r1n03", "r2n01", "r2n02", "r2n03"));
+  EXPECT_THAT(Expand("n[1-2][1-2]"), ElementsAre("n11", "n12", "n21", "n22"));
+  EXPECT_THAT(Expand("dgx-a100-[098-101]"),
+              ElementsAre("dgx-a100-098", "dgx-a100-099", "dgx-a100-100", "dgx-a100-101"));
+  EXPECT_THAT(Expand("n[1,1]"), ElementsAre("n1", "n1"));
+  EXPECT_THAT(Expand("tux[0-0]"), ElementsAre("tux0"));
+  EXPECT_THAT(Expand(""), ElementsAre());
+}
+
+TEST(HostlistTest, RefusesWhatIsMalformed) {
+  for (const char* list : {"n[3-1]", "c[1-3,]", "n[1-2]]", "n[1-3]x", "n[0-99999999]", "n[1-",
+                           "n[[1]]", "n[]", "n[a]", "a,,b", "n[1-2-3]"}) {
+    EXPECT_FALSE(ExpandHostlist(list).ok()) << list;
+  }
+}
+
+TEST(TaskCountsTest, ExpandsAndRefuses) {
+  EXPECT_THAT(*ExpandTaskCounts("2(x3),1"), ElementsAre(2, 2, 2, 1));
+  EXPECT_THAT(*ExpandTaskCounts("3,1"), ElementsAre(3, 1));
+  for (const char* list : {"", "x", "2(x", "2(x)", "2(y3)", "2(x3", "2,"}) {
+    EXPECT_FALSE(ExpandTaskCounts(list).ok()) << list;
+  }
+}
+
+}  // namespace
+}  // namespace planc

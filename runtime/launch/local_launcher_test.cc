@@ -1,0 +1,156 @@
+#include "runtime/launch/local_launcher.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace planc {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// Path of the test_rank program, from the command line.
+std::string* rank_program = nullptr;
+
+std::string ReadFile(const std::string& path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+class LocalLauncherTest : public ::testing::Test {
+ protected:
+  LocalLauncherTest() {
+    const auto* const test = ::testing::UnitTest::GetInstance()->current_test_info();
+    logs_ = absl::StrCat(::testing::TempDir(), "/", test->name(), "/logs");
+    std::filesystem::remove_all(logs_);
+  }
+
+  LocalLaunchOptions Options(const std::string& mode, int64_t world_size) const {
+    LocalLaunchOptions options;
+    options.executable = *rank_program;
+    options.arguments = {*rank_program, mode};
+    options.world_size = world_size;
+    options.log_directory = logs_;
+    options.grace = absl::Milliseconds(200);
+    return options;
+  }
+
+  std::string Log(int rank) const { return ReadFile(absl::StrCat(logs_, "/rank-", rank, ".log")); }
+
+  // Waits until a process that this one started has written `text` to a log.
+  void AwaitLog(int rank, const std::string& text) const {
+    while (Log(rank).find(text) == std::string::npos) absl::SleepFor(absl::Milliseconds(5));
+  }
+
+  std::string logs_;
+};
+
+TEST_F(LocalLauncherTest, EveryRankLogsAndRankZeroIsShown) {
+  ::testing::internal::CaptureStdout();
+  const absl::StatusOr<int> code = LaunchLocal(Options("nothing", 3));
+  const std::string shown = ::testing::internal::GetCapturedStdout();
+  ASSERT_TRUE(code.ok()) << code.status();
+  EXPECT_EQ(*code, 0);
+  for (int rank = 0; rank < 3; ++rank) {
+    EXPECT_THAT(Log(rank), HasSubstr(absl::StrCat("rank ", rank, " of 3")));
+  }
+  EXPECT_THAT(shown, HasSubstr("rank 0 of 3"));
+  EXPECT_THAT(shown, Not(HasSubstr("rank 1")));
+}
+
+TEST_F(LocalLauncherTest, NamesTheRankThatFailedForItsOwnReason) {
+  ::testing::internal::CaptureStderr();
+  const absl::StatusOr<int> code = LaunchLocal(Options("exit-code", 3));
+  const std::string message = ::testing::internal::GetCapturedStderr();
+  ASSERT_TRUE(code.ok()) << code.status();
+  EXPECT_EQ(*code, 6);
+  EXPECT_THAT(message, HasSubstr("rank 1 failed with exit code 6"));
+  EXPECT_THAT(message, HasSubstr("  last words\n"));
+}
+
+TEST_F(LocalLauncherTest, ASignalIsExitCodeSevenAndTheRestIsKilled) {
+  ::testing::internal::CaptureStderr();
+  const absl::StatusOr<int> code = LaunchLocal(Options("crash", 3));
+  const std::string message = ::testing::internal::GetCapturedStderr();
+  ASSERT_TRUE(code.ok()) << code.status();
+  EXPECT_EQ(*code, 7);
+  EXPECT_THAT(message, HasSubstr("rank 1 failed with signal 11"));
+}
+
+TEST_F(LocalLauncherTest, AProgramThatCannotStartIsAFailure) {
+  LocalLaunchOptions options = Options("nothing", 2);
+  options.executable = "/nonexistent";
+  ::testing::internal::CaptureStderr();
+  const absl::StatusOr<int> code = LaunchLocal(options);
+  ::testing::internal::GetCapturedStderr();
+  ASSERT_TRUE(code.ok()) << code.status();
+  EXPECT_EQ(*code, 127);
+}
+
+TEST_F(LocalLauncherTest, ALogDirectoryThatCannotBeMadeIsAnError) {
+  LocalLaunchOptions options = Options("nothing", 2);
+  options.log_directory = "/proc/nothing/here";
+  EXPECT_EQ(LaunchLocal(options).status().code(), absl::StatusCode::kInternal);
+}
+
+TEST_F(LocalLauncherTest, PassesSignalsOn) {
+  const pid_t launcher = fork();
+  if (launcher == 0) {
+    const absl::StatusOr<int> code = LaunchLocal(Options("wait-for-signal", 2));
+    _exit(code.ok() ? *code : 98);
+  }
+  AwaitLog(0, "ready");
+  AwaitLog(1, "ready");
+  kill(launcher, SIGTERM);
+  int status = 0;
+  ASSERT_EQ(waitpid(launcher, &status, 0), launcher);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_THAT(Log(0), HasSubstr(absl::StrCat("signal ", SIGTERM)));
+  EXPECT_THAT(Log(1), HasSubstr(absl::StrCat("signal ", SIGTERM)));
+}
+
+TEST_F(LocalLauncherTest, RanksDieWithTheLauncher) {
+  const pid_t launcher = fork();
+  if (launcher == 0) {
+    const absl::StatusOr<int> code = LaunchLocal(Options("process-id", 2));
+    _exit(code.ok() ? *code : 98);
+  }
+  AwaitLog(1, "process ");
+  const std::string log = Log(1);
+  const pid_t rank = std::atoi(log.c_str() + log.find("process ") + 8);
+  ASSERT_EQ(kill(rank, 0), 0);
+  kill(launcher, SIGKILL);
+  ASSERT_EQ(waitpid(launcher, nullptr, 0), launcher);
+  // Gone, or a zombie that nobody has reaped yet. The test's time limit catches one that lives on.
+  const std::string stat = absl::StrCat("/proc/", rank, "/stat");
+  while (true) {
+    const std::string text = ReadFile(stat);
+    if (text.empty() || text.find(") Z ") != std::string::npos) break;
+    absl::SleepFor(absl::Milliseconds(5));
+  }
+}
+
+}  // namespace
+}  // namespace planc
+
+int main(int argc, char** argv) {
+  ::testing::InitGoogleTest(&argc, argv);
+  if (argc != 2) return 2;
+  planc::rank_program = new std::string(argv[1]);
+  return RUN_ALL_TESTS();
+}

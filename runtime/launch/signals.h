@@ -1,0 +1,29 @@
+#ifndef PLANC_RUNTIME_LAUNCH_SIGNALS_H_
+#define PLANC_RUNTIME_LAUNCH_SIGNALS_H_
+
+#include <csignal>
+
+namespace planc {
+
+// While it lives, SIGTERM, SIGINT and SIGUSR1 only leave a note, so that the step in progress ends
+// cleanly; a second SIGINT or SIGTERM ends the process at once. One object at a time.
+class ScopedStopSignals {
+ public:
+  ScopedStopSignals();
+  // Restores the handlers that were there before.
+  ~ScopedStopSignals();
+  ScopedStopSignals(const ScopedStopSignals&) = delete;
+  ScopedStopSignals& operator=(const ScopedStopSignals&) = delete;
+
+  // The first signal that came, 0 if none. Any of the three asks to stop after the current step.
+  static int Received();
+
+ private:
+  struct sigaction previous_terminate_;
+  struct sigaction previous_interrupt_;
+  struct sigaction previous_user_;
+};
+
+}  // namespace planc
+
+#endif  // PLANC_RUNTIME_LAUNCH_SIGNALS_H_

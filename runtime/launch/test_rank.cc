@@ -1,0 +1,53 @@
+// What local_launcher_test starts as a rank: does what its argument says.
+
+#include <unistd.h>
+
+#include <csignal>
+#include <iostream>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "runtime/launch/launch.h"
+#include "runtime/launch/signals.h"
+
+namespace {
+
+// Ends only when the launcher or a test's time limit kills it.
+[[noreturn]] void SleepForEver() {
+  while (true) absl::SleepFor(absl::Seconds(1));
+}
+
+int RunRank(const std::string& mode, const planc::LaunchConfig& launch) {
+  std::cout << "rank " << launch.rank << " of " << launch.world_size << " threads "
+            << launch.threads << std::endl;
+  const bool odd_one = launch.rank == 1;
+  if (mode == "exit-code" && odd_one) {
+    std::cout << "first line\nlast words" << std::endl;
+    return 6;
+  }
+  if (mode == "exit-code") return 7;  // the others notice
+  if (mode == "crash" && odd_one) raise(SIGSEGV);
+  if (mode == "crash") SleepForEver();
+  if (mode == "wait-for-signal") {
+    const planc::ScopedStopSignals signals;
+    // The launcher's parent waits for this line of rank 0 before it sends the signal; every rank
+    // gets it.
+    std::cout << "ready" << std::endl;
+    while (planc::ScopedStopSignals::Received() == 0) absl::SleepFor(absl::Milliseconds(5));
+    std::cout << "signal " << planc::ScopedStopSignals::Received() << std::endl;
+  }
+  if (mode == "process-id") {
+    std::cout << "process " << getpid() << std::endl;
+    SleepForEver();
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const absl::StatusOr<planc::LaunchConfig> launch = planc::DetectLaunch();
+  if (argc != 2 || !launch.ok() || launch->source != planc::LaunchSource::kLocal) return 99;
+  return RunRank(argv[1], *launch);
+}

@@ -1,0 +1,76 @@
+#ifndef PLANC_RUNTIME_PROCESS_GROUP_CONNECT_GROUPS_H_
+#define PLANC_RUNTIME_PROCESS_GROUP_CONNECT_GROUPS_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "runtime/launch/launch.h"
+#include "runtime/process_group/control.h"
+#include "runtime/process_group/group_use.h"
+#include "runtime/process_group/loopback_group.h"
+#include "runtime/process_group/process_group.h"
+#include "schemas/plan.h"
+
+namespace planc {
+
+struct GroupOptions {
+  absl::Duration connect_timeout = absl::Minutes(2);     // until every rank has arrived
+  absl::Duration operation_timeout = absl::Minutes(10);  // of one operation or agreement
+};
+
+// Everything this rank talks through. Move-only.
+class Groups {
+ public:
+  struct Entry {
+    GroupUse use;
+    std::unique_ptr<ProcessGroup> group;
+  };
+
+  // `keep_alive` is destroyed last (the store server of rank 0).
+  Groups(std::vector<Entry> entries, std::unique_ptr<Control> control,
+         std::shared_ptr<void> keep_alive);
+  Groups(Groups&&) = default;
+  Groups& operator=(Groups&&) = delete;
+
+  // The group of an instruction; nullptr when no program uses the plan's group `group` on `stream`.
+  ProcessGroup* Find(int group, Stream stream) const;
+  // All groups, for naming and aborting.
+  const std::vector<Entry>& entries() const { return entries_; }
+
+  // Registers an arena with every group.
+  absl::Status RegisterMemory(void* base, int64_t bytes);
+  // Aborts every group. Thread-safe.
+  void Abort(const std::string& reason);
+  // Orderly end: waits until every rank has arrived here, so that nobody takes a peer that is done
+  // for one that is lost. Not called after a failure.
+  absl::Status Shutdown();
+
+  // Agreements of all ranks outside the plan.
+  Control& control() { return *control_; }
+
+ private:
+  std::shared_ptr<void> keep_alive_;
+  std::unique_ptr<Control> control_;
+  std::vector<Entry> entries_;
+};
+
+// Meets the other ranks at the store of `launch`, checks that all ranks hold the same plan, and
+// connects this rank's groups over TCP.
+// Errors: InvalidArgument when launch and plan disagree about the number of ranks;
+// FailedPrecondition naming the ranks with another plan; DeadlineExceeded naming the ranks that did
+// not come; Unavailable when the store or a peer cannot be reached.
+absl::StatusOr<Groups> ConnectGroups(const Plan& plan, const LaunchConfig& launch,
+                                     const GroupOptions& options = {});
+
+// The same among threads of one process, for tests: `world` is shared by all ranks.
+absl::StatusOr<Groups> ConnectLoopbackGroups(const Plan& plan, int64_t rank, LoopbackWorld* world,
+                                             const GroupOptions& options = {});
+
+}  // namespace planc
+
+#endif  // PLANC_RUNTIME_PROCESS_GROUP_CONNECT_GROUPS_H_

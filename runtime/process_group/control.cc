@@ -1,0 +1,151 @@
+#include "runtime/process_group/control.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include "schemas/status.h"
+
+namespace planc {
+namespace {
+
+// Error messages name this many ranks.
+constexpr size_t kRanksNamed = 16;
+
+std::string RankList(const std::vector<int64_t>& ranks) {
+  std::vector<int64_t> named = ranks;
+  if (named.size() > kRanksNamed) named.resize(kRanksNamed);
+  std::string text =
+      absl::StrCat(ranks.size() == 1 ? "rank " : "ranks ", absl::StrJoin(named, ", "));
+  if (ranks.size() > kRanksNamed) absl::StrAppend(&text, ", ... (", ranks.size(), " ranks)");
+  return text;
+}
+
+// What rank 0 tells everybody: empty when all is well, else the code and the message of an error.
+std::string EncodeStatus(const absl::Status& status) {
+  if (status.ok()) return "";
+  return absl::StrCat(static_cast<int>(status.code()), " ", status.message());
+}
+
+absl::Status DecodeStatus(const std::string& verdict) {
+  if (verdict.empty()) return absl::OkStatus();
+  const size_t blank = verdict.find(' ');
+  const auto code = static_cast<absl::StatusCode>(std::atoi(verdict.c_str()));
+  return absl::Status(code, verdict.substr(blank + 1));
+}
+
+}  // namespace
+
+Control::Control(std::shared_ptr<KeyValueStore> store, std::string prefix, int64_t rank,
+                 int64_t world_size, absl::Duration timeout)
+    : store_(std::move(store)),
+      prefix_(std::move(prefix)),
+      rank_(rank),
+      world_size_(world_size),
+      timeout_(timeout) {}
+
+std::string Control::Key(const std::string& tag, const std::string& part) const {
+  return absl::StrCat(prefix_, "/control/", tag, "/", part);
+}
+
+int64_t Control::NextUse(const std::string& tag) { return uses_[tag]++; }
+
+absl::StatusOr<std::vector<std::string>> Control::Gather(const std::string& tag,
+                                                         const std::string& value) {
+  const int64_t use = NextUse("gather/" + tag);
+  std::vector<std::string> values;
+  if (rank_ != 0) {
+    PLANC_RETURN_IF_ERROR(store_->Set(Key(tag, absl::StrCat(use, "/", rank_)), value, 1));
+    return values;
+  }
+  values.push_back(value);
+  std::vector<int64_t> missing;
+  const absl::Time deadline = absl::Now() + timeout_;
+  for (int64_t rank = 1; rank < world_size_; ++rank) {
+    const absl::Duration left = std::max(deadline - absl::Now(), absl::ZeroDuration());
+    absl::StatusOr<std::string> got = store_->Get(Key(tag, absl::StrCat(use, "/", rank)), left);
+    if (absl::IsDeadlineExceeded(got.status()) || absl::IsNotFound(got.status())) {
+      missing.push_back(rank);
+    } else if (!got.ok()) {
+      return got.status();
+    }
+    values.push_back(got.ok() ? *std::move(got) : "");
+  }
+  if (missing.empty()) return values;
+  return absl::DeadlineExceededError(absl::StrCat(RankList(missing), " did not reach \"", tag,
+                                                  "\" within ", absl::FormatDuration(timeout_)));
+}
+
+absl::StatusOr<std::string> Control::Broadcast(const std::string& tag, const std::string& value) {
+  const std::string key = Key(tag, absl::StrCat("root/", NextUse("broadcast/" + tag)));
+  if (rank_ == 0) {
+    if (world_size_ == 1) return value;
+    PLANC_RETURN_IF_ERROR(store_->Set(key, value, world_size_ - 1));
+    return value;
+  }
+  // Rank 0 may itself wait `timeout_` for the others before it answers.
+  absl::StatusOr<std::string> got = store_->Get(key, 2 * timeout_);
+  if (!got.ok())
+    return WithContext(got.status(), absl::StrCat("waiting for rank 0 at \"", tag, "\""));
+  return got;
+}
+
+absl::Status Control::Barrier(const std::string& tag) {
+  const absl::StatusOr<std::vector<std::string>> arrived = Gather(tag, "");
+  if (rank_ != 0 && !arrived.ok()) return arrived.status();
+  PLANC_ASSIGN_OR_RETURN(const std::string verdict, Broadcast(tag, EncodeStatus(arrived.status())));
+  return DecodeStatus(verdict);
+}
+
+absl::Status Control::AgreeOn(const std::string& what, const std::string& value) {
+  const absl::StatusOr<std::vector<std::string>> values = Gather(what, value);
+  if (rank_ != 0 && !values.ok()) return values.status();
+  absl::Status agreed = values.status();
+  if (values.ok() && rank_ == 0) {
+    std::vector<int64_t> different;
+    for (int64_t rank = 1; rank < world_size_; ++rank) {
+      if ((*values)[rank] != value) different.push_back(rank);
+    }
+    if (!different.empty()) {
+      agreed = absl::FailedPreconditionError(
+          absl::StrCat("ranks disagree on the ", what, ": rank 0 has ", value, ", ",
+                       RankList(different), different.size() == 1 ? " has " : " have ",
+                       (*values)[different.front()], different.size() == 1 ? "" : ", ..."));
+    }
+  }
+  PLANC_ASSIGN_OR_RETURN(const std::string verdict, Broadcast(what, EncodeStatus(agreed)));
+  return DecodeStatus(verdict);
+}
+
+absl::StatusOr<bool> Control::ShouldStop(int64_t step, bool requested) {
+  if (world_size_ == 1) return requested;
+  const std::string request_key = Key("stop", "request");
+  const std::string step_key = Key("stop", "step");
+  if (requested && !stop_announced_ && rank_ != 0) {
+    stop_announced_ = true;
+    const absl::Status set = store_->Set(request_key, "");
+    if (!set.ok() && !absl::IsAlreadyExists(set)) return set;
+  }
+  if (stop_step_ < 0 && rank_ == 0) {
+    // Step + 1 cannot end anywhere before rank 0 has begun it, that is, after this was written. So
+    // after step + 1 every rank reads it.
+    const bool asked = requested || store_->Get(request_key, absl::ZeroDuration()).ok();
+    if (asked) {
+      stop_step_ = step + 1;
+      PLANC_RETURN_IF_ERROR(store_->Set(step_key, absl::StrCat(stop_step_)));
+    }
+  } else if (stop_step_ < 0) {
+    const absl::StatusOr<std::string> announced = store_->Get(step_key, absl::ZeroDuration());
+    if (announced.ok()) {
+      stop_step_ = std::atoll(announced->c_str());
+    } else if (!absl::IsNotFound(announced.status())) {
+      return announced.status();
+    }
+  }
+  return stop_step_ >= 0 && step >= stop_step_;
+}
+
+}  // namespace planc

@@ -1,0 +1,62 @@
+#ifndef PLANC_RUNTIME_PROCESS_GROUP_CONTROL_H_
+#define PLANC_RUNTIME_PROCESS_GROUP_CONTROL_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "runtime/process_group/key_value_store.h"
+
+namespace planc {
+
+// Rare agreements among all ranks of a job (plan hash, checkpoint manifest, shut-down), outside the
+// plan's collectives. O(world) messages, all through rank 0. Every rank calls the same functions
+// with the same tags in the same order; one thread per object.
+class Control {
+ public:
+  // Keys start with `prefix`. `timeout` bounds every wait.
+  Control(std::shared_ptr<KeyValueStore> store, std::string prefix, int64_t rank,
+          int64_t world_size, absl::Duration timeout);
+
+  // Rank 0 receives every rank's value, by rank; the others receive an empty vector and do not
+  // wait. Errors: DeadlineExceeded naming the ranks that did not come.
+  absl::StatusOr<std::vector<std::string>> Gather(const std::string& tag, const std::string& value);
+  // Every rank receives rank 0's value.
+  absl::StatusOr<std::string> Broadcast(const std::string& tag, const std::string& value);
+  // Ends when every rank has called it; fails on every rank when one does not come.
+  absl::Status Barrier(const std::string& tag);
+  // Ends when every rank called it with the same value. Errors: FailedPrecondition on every rank,
+  // naming the ranks that differ from rank 0; `what` names the value, e.g. "plan hash".
+  absl::Status AgreeOn(const std::string& what, const std::string& value);
+
+  // Whether to stop after step `step`, the same answer on every rank for the same step.
+  // `requested`: this rank was asked to stop (a signal); one rank is enough. The answer comes two
+  // steps later at most. Called by every rank after each step. REQUIRES: no rank can end a step
+  // before every rank has begun it (the loss is all-reduced).
+  absl::StatusOr<bool> ShouldStop(int64_t step, bool requested);
+
+  int64_t rank() const { return rank_; }
+  int64_t world_size() const { return world_size_; }
+
+ private:
+  std::string Key(const std::string& tag, const std::string& part) const;
+  int64_t NextUse(const std::string& tag);
+
+  const std::shared_ptr<KeyValueStore> store_;
+  const std::string prefix_;
+  const int64_t rank_;
+  const int64_t world_size_;
+  const absl::Duration timeout_;
+  std::map<std::string, int64_t> uses_;  // per tag, so that each use has its own keys
+  bool stop_announced_ = false;
+  int64_t stop_step_ = -1;
+};
+
+}  // namespace planc
+
+#endif  // PLANC_RUNTIME_PROCESS_GROUP_CONTROL_H_

@@ -1,0 +1,261 @@
+#include "runtime/process_group/gloo_group.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <mutex>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "gloo/transport/unbound_buffer.h"
+#include "runtime/process_group/exchange_group.h"
+#include "runtime/process_group/gloo_mesh.h"
+#include "schemas/status.h"
+
+namespace planc {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// A slot no message uses: only a lost peer refuses a send to it.
+constexpr uint64_t kProbeSlot = ~uint64_t{0};
+constexpr size_t kRanksNamed = 8;
+
+std::string RankList(std::vector<int64_t> ranks) {
+  const size_t count = ranks.size();
+  if (count > kRanksNamed) ranks.resize(kRanksNamed);
+  return absl::StrCat(count == 1 ? "rank " : "ranks ", absl::StrJoin(ranks, ", "),
+                      count > kRanksNamed ? ", ..." : "");
+}
+
+// The messages of one process group, on gloo's unbound buffers. Each message from one member to
+// another has its own slot, counted on both sides, so that calls which do not match time out
+// instead of mixing their bytes.
+class GlooGroup : public ExchangeGroup {
+ public:
+  GlooGroup(std::shared_ptr<GlooMesh> mesh, GroupMembership membership, absl::Duration timeout)
+      : ExchangeGroup(std::move(membership)),
+        mesh_(std::move(mesh)),
+        timeout_(absl::ToChronoMilliseconds(timeout)),
+        slots_(this->membership().size()),
+        tokens_(this->membership().size()) {
+    AddRegion(tokens_.data(), static_cast<int64_t>(tokens_.size()));
+    posted_.reserve(2 * slots_.size());
+  }
+
+  absl::Status RegisterMemory(void* base, int64_t bytes) override {
+    if (bytes == 0) return absl::OkStatus();
+    std::lock_guard<std::mutex> lock(abort_mutex_);
+    AddRegion(static_cast<uint8_t*>(base), bytes);
+    return absl::OkStatus();
+  }
+
+  void Abort(const std::string& reason) override {
+    std::lock_guard<std::mutex> lock(abort_mutex_);
+    if (aborted_.load()) return;
+    abort_reason_ = reason;
+    aborted_.store(true);
+    for (const Region& region : regions_) {
+      for (const auto& buffer : region.buffers) {
+        buffer->abortWaitRecv();
+        buffer->abortWaitSend();
+      }
+    }
+    mesh_->Close();
+  }
+
+ protected:
+  absl::Status Begin(const char* operation) override {
+    if (!failure_.ok()) return failure_;
+    operation_ = operation;
+    if (aborted_.load(std::memory_order_relaxed)) return Fail("");
+    deadline_ = Clock::now() + timeout_;
+    return absl::OkStatus();
+  }
+
+  absl::Status PostSend(int64_t peer, const void* data, int64_t bytes) override {
+    return Post(peer, data, bytes, /*is_send=*/true);
+  }
+  absl::Status PostReceive(int64_t peer, void* data, int64_t bytes) override {
+    return Post(peer, data, bytes, /*is_send=*/false);
+  }
+
+  absl::Status WaitReceives() override { return Wait(/*sends_too=*/false); }
+  absl::Status WaitAll() override { return Wait(/*sends_too=*/true); }
+
+  uint8_t* tokens() override { return tokens_.data(); }
+
+ private:
+  // Registered memory, with one gloo buffer for each member: a gloo buffer knows how many of its
+  // messages are done, not which.
+  struct Region {
+    uint8_t* base;
+    int64_t bytes;
+    std::vector<std::unique_ptr<gloo::transport::UnboundBuffer>> buffers;
+  };
+  struct Slots {
+    uint64_t send = 0;  // of the next message
+    uint64_t receive = 0;
+  };
+  struct Posted {
+    gloo::transport::UnboundBuffer* buffer;
+    int64_t peer;
+    bool is_send;
+    bool done;
+  };
+
+  void AddRegion(uint8_t* base, int64_t bytes) {
+    Region region{base, bytes, {}};
+    for (int64_t member = 0; member < membership().size(); ++member) {
+      region.buffers.push_back(mesh_->CreateBuffer(base, bytes));
+    }
+    regions_.push_back(std::move(region));
+  }
+
+  absl::Status Post(int64_t peer, const void* data, int64_t bytes, bool is_send) {
+    const auto* const begin = static_cast<const uint8_t*>(data);
+    for (const Region& region : regions_) {
+      if (begin < region.base || begin + bytes > region.base + region.bytes) continue;
+      gloo::transport::UnboundBuffer* const buffer = region.buffers[peer].get();
+      try {
+        if (is_send) {
+          buffer->send(static_cast<int>(peer), slots_[peer].send++, begin - region.base, bytes);
+        } else {
+          buffer->recv(static_cast<int>(peer), slots_[peer].receive++, begin - region.base, bytes);
+        }
+      } catch (const std::exception& error) {
+        return Fail(error.what());
+      }
+      posted_.push_back({buffer, peer, is_send, false});
+      return absl::OkStatus();
+    }
+    return absl::InvalidArgumentError(absl::StrCat(Where(), ": memory is not registered"));
+  }
+
+  // False when the group was aborted. Throws what gloo throws.
+  static bool WaitFor(Posted* message, std::chrono::milliseconds time) {
+    message->done = message->is_send ? message->buffer->waitSend(nullptr, time)
+                                     : message->buffer->waitRecv(nullptr, time);
+    return message->done;
+  }
+
+  absl::Status Wait(bool sends_too) {
+    try {
+      for (Posted& message : posted_) {
+        if (message.done || (message.is_send && !sends_too)) continue;
+        // Rounded up: when gloo gives up, the deadline has passed.
+        const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline_ - Clock::now());
+        if (!WaitFor(&message, std::max(left, std::chrono::milliseconds(1)))) return Fail("");
+      }
+    } catch (const std::exception& error) {
+      return Fail(error.what());
+    }
+    if (sends_too) posted_.clear();
+    return absl::OkStatus();
+  }
+
+  std::string Where() const {
+    return absl::StrCat("group ", membership().name, " (", RankList(membership().members),
+                        "): ", operation_, " on rank ", membership().members[membership().index]);
+  }
+
+  // Decides what has happened and makes it the final status of the group.
+  absl::Status Fail(const std::string& gloo_message) {
+    if (aborted_.load()) {
+      std::lock_guard<std::mutex> lock(abort_mutex_);
+      failure_ = absl::AbortedError(absl::StrCat(Where(), ": aborted: ", abort_reason_));
+    } else if (Clock::now() >= deadline_) {
+      failure_ = absl::DeadlineExceededError(absl::StrCat(Where(), ": no answer from ",
+                                                          RankList(Unanswered()), " for ",
+                                                          timeout_.count() / 1000.0, " s"));
+    } else {
+      const std::vector<int64_t> lost = Lost();
+      failure_ = absl::UnavailableError(
+          lost.empty() ? absl::StrCat(Where(), ": ", gloo_message)
+                       : absl::StrCat(Where(), ": lost the connection to ", RankList(lost)));
+    }
+    // The peers must not wait for this member until their own time-out.
+    mesh_->Close();
+    return failure_;
+  }
+
+  // The peers of messages that did not arrive. Gloo has closed the connections after its time-out,
+  // so that waiting ends at once.
+  std::vector<int64_t> Unanswered() {
+    std::set<int64_t> ranks;
+    for (Posted& message : posted_) {
+      try {
+        if (message.done || WaitFor(&message, std::chrono::milliseconds(1))) continue;
+      } catch (const std::exception&) {
+        // As expected of a message that did not arrive.
+      }
+      ranks.insert(membership().members[message.peer]);
+    }
+    return {ranks.begin(), ranks.end()};
+  }
+
+  std::vector<int64_t> Lost() {
+    std::vector<int64_t> ranks;
+    for (int64_t member = 0; member < membership().size(); ++member) {
+      if (member == membership().index) continue;
+      try {
+        regions_[0].buffers[member]->send(static_cast<int>(member), kProbeSlot, 0, 1);
+      } catch (const std::exception&) {
+        ranks.push_back(membership().members[member]);
+      }
+    }
+    return ranks;
+  }
+
+  const std::shared_ptr<GlooMesh> mesh_;
+  const std::chrono::milliseconds timeout_;
+  std::vector<Slots> slots_;  // by member
+  std::vector<uint8_t> tokens_;
+  std::vector<Region> regions_;  // the tokens first
+  std::vector<Posted> posted_;   // by the operation in progress
+  const char* operation_ = "start";
+  Clock::time_point deadline_{};
+  absl::Status failure_;
+
+  std::mutex abort_mutex_;  // abort_reason_, and regions_ against RegisterMemory
+  std::atomic<bool> aborted_{false};
+  std::string abort_reason_;
+};
+
+class GlooTcpNetwork : public GlooNetwork {
+ public:
+  explicit GlooTcpNetwork(std::unique_ptr<GlooDevice> device) : device_(std::move(device)) {}
+
+  absl::StatusOr<std::vector<std::unique_ptr<ProcessGroup>>> Connect(
+      const std::string& key, const std::vector<GroupMembership>& memberships, KeyValueStore* store,
+      absl::Duration connect_timeout, absl::Duration operation_timeout) override {
+    const GroupMembership& first = memberships.front();
+    absl::StatusOr<std::shared_ptr<GlooMesh>> mesh =
+        device_->Connect(key, first.index, first.size(), store, connect_timeout);
+    if (!mesh.ok()) {
+      return WithContext(mesh.status(), absl::StrCat("connecting group ", first.name, " (",
+                                                     RankList(first.members), ")"));
+    }
+    std::vector<std::unique_ptr<ProcessGroup>> groups;
+    for (const GroupMembership& membership : memberships) {
+      groups.push_back(std::make_unique<GlooGroup>(*mesh, membership, operation_timeout));
+    }
+    return groups;
+  }
+
+ private:
+  const std::unique_ptr<GlooDevice> device_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<GlooNetwork>> GlooNetwork::Create(const std::string& address) {
+  PLANC_ASSIGN_OR_RETURN(std::unique_ptr<GlooDevice> device, GlooDevice::Create(address));
+  return std::make_shared<GlooTcpNetwork>(std::move(device));
+}
+
+}  // namespace planc

@@ -1,0 +1,56 @@
+#ifndef PLANC_RUNTIME_PROCESS_GROUP_GLOO_MESH_H_
+#define PLANC_RUNTIME_PROCESS_GROUP_GLOO_MESH_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "gloo/context.h"
+#include "gloo/transport/device.h"
+#include "gloo/transport/unbound_buffer.h"
+#include "runtime/process_group/key_value_store.h"
+
+namespace planc {
+
+// The connections among the members of one group.
+class GlooMesh {
+ public:
+  explicit GlooMesh(std::shared_ptr<gloo::Context> context) : context_(std::move(context)) {}
+
+  std::unique_ptr<gloo::transport::UnboundBuffer> CreateBuffer(void* base, size_t bytes) {
+    return context_->createUnboundBuffer(base, bytes);
+  }
+  // Hangs up on all peers, once. Thread-safe.
+  void Close();
+
+ private:
+  const std::shared_ptr<gloo::Context> context_;
+  std::once_flag closed_;
+};
+
+// Gloo's TCP transport, bound to one local address.
+class GlooDevice {
+ public:
+  // Makes the process ignore SIGPIPE, unless it handles it.
+  static absl::StatusOr<std::unique_ptr<GlooDevice>> Create(const std::string& address);
+
+  // Exchanges addresses through `store`, under keys that start with `key`, and connects every pair.
+  absl::StatusOr<std::shared_ptr<GlooMesh>> Connect(const std::string& key, int64_t index,
+                                                    int64_t size, KeyValueStore* store,
+                                                    absl::Duration timeout);
+
+ private:
+  explicit GlooDevice(std::shared_ptr<gloo::transport::Device> device)
+      : device_(std::move(device)) {}
+
+  std::shared_ptr<gloo::transport::Device> device_;
+};
+
+}  // namespace planc
+
+#endif  // PLANC_RUNTIME_PROCESS_GROUP_GLOO_MESH_H_

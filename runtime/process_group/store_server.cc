@@ -1,0 +1,219 @@
+#include "runtime/process_group/store_server.h"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <iterator>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "schemas/status.h"
+
+namespace planc {
+namespace {
+
+bool Watch(int poll, int descriptor, uint32_t events, int operation) {
+  epoll_event event{};
+  event.events = events;
+  event.data.fd = descriptor;
+  return epoll_ctl(poll, operation, descriptor, &event) == 0;
+}
+
+bool SetNonBlocking(int descriptor) {
+  return fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK) == 0;
+}
+
+bool WouldBlock() { return errno == EAGAIN || errno == EWOULDBLOCK; }
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<StoreServer>> StoreServer::Start(Socket listener) {
+  PLANC_ASSIGN_OR_RETURN(const int port, BoundPort(listener));
+  Socket poll(epoll_create1(EPOLL_CLOEXEC));
+  Socket wake_up(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (poll.get() < 0 || wake_up.get() < 0 || !SetNonBlocking(listener.get()) ||
+      !Watch(poll.get(), listener.get(), EPOLLIN, EPOLL_CTL_ADD) ||
+      !Watch(poll.get(), wake_up.get(), EPOLLIN, EPOLL_CTL_ADD)) {
+    return absl::InternalError(absl::StrCat("store server: ", std::strerror(errno)));
+  }
+  return std::unique_ptr<StoreServer>(
+      new StoreServer(std::move(listener), std::move(poll), std::move(wake_up), port));
+}
+
+StoreServer::StoreServer(Socket listener, Socket poll, Socket wake_up, int port)
+    : listener_(std::move(listener)),
+      poll_(std::move(poll)),
+      wake_up_(std::move(wake_up)),
+      port_(port),
+      thread_([this] { Loop(); }) {}
+
+StoreServer::~StoreServer() {
+  eventfd_write(wake_up_.get(), 1);
+  thread_.join();
+}
+
+void StoreServer::Loop() {
+  std::optional<absl::Time> end;
+  std::vector<epoll_event> events(64);
+  while (!end.has_value() || (!clients_.empty() && absl::Now() < *end)) {
+    const int wait = end.has_value() ? 10 : WaitMilliseconds();
+    const int ready = epoll_wait(poll_.get(), events.data(), static_cast<int>(events.size()), wait);
+    for (int i = 0; i < ready; ++i) {
+      const int descriptor = events[i].data.fd;
+      if (descriptor == listener_.get()) {
+        Accept();
+      } else if (descriptor == wake_up_.get()) {
+        end = absl::Now() + kLinger;
+        Watch(poll_.get(), wake_up_.get(), 0, EPOLL_CTL_DEL);
+      } else {
+        const auto client = clients_.find(descriptor);
+        if (client != clients_.end() && !Serve(&client->second, events[i].events)) Drop(descriptor);
+      }
+    }
+    ExpireWaiters();
+  }
+}
+
+int StoreServer::WaitMilliseconds() const {
+  if (waiters_.empty()) return -1;
+  const auto first =
+      std::min_element(waiters_.begin(), waiters_.end(),
+                       [](const Waiter& a, const Waiter& b) { return a.deadline < b.deadline; });
+  const int64_t left = absl::ToInt64Milliseconds(first->deadline - absl::Now()) + 1;
+  return static_cast<int>(std::clamp<int64_t>(left, 0, 60'000));
+}
+
+void StoreServer::Accept() {
+  while (true) {
+    const int descriptor = accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (descriptor < 0) return;
+    const int on = 1;
+    setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    clients_[descriptor].socket = Socket(descriptor);
+    Watch(poll_.get(), descriptor, EPOLLIN, EPOLL_CTL_ADD);
+  }
+}
+
+bool StoreServer::Serve(Client* client, uint32_t events) {
+  if ((events & EPOLLIN) != 0) {
+    char buffer[4096];
+    while (true) {
+      const ssize_t bytes = recv(client->socket.get(), buffer, sizeof(buffer), 0);
+      if (bytes == 0) return false;
+      if (bytes < 0 && errno == EINTR) continue;
+      if (bytes < 0 && !WouldBlock()) return false;
+      if (bytes < 0) break;
+      client->received.append(buffer, bytes);
+    }
+    if (!TakeRequests(client)) return false;
+  } else if ((events & (EPOLLHUP | EPOLLERR)) != 0) {
+    return false;
+  }
+  return Flush(client);
+}
+
+bool StoreServer::TakeRequests(Client* client) {
+  StoreRequest request;
+  while (client->received.size() >= sizeof(request)) {
+    std::memcpy(&request, client->received.data(), sizeof(request));
+    if (request.magic != kStoreMagic || request.key_bytes > kMaximumStoreBytes ||
+        request.value_bytes > kMaximumStoreBytes) {
+      return false;
+    }
+    const size_t size = sizeof(request) + request.key_bytes + size_t{request.value_bytes};
+    if (client->received.size() < size) return true;
+    const std::string key = client->received.substr(sizeof(request), request.key_bytes);
+    const std::string value =
+        client->received.substr(sizeof(request) + request.key_bytes, request.value_bytes);
+    client->received.erase(0, size);
+    Handle(client, request, key, value);
+  }
+  return true;
+}
+
+void StoreServer::Handle(Client* client, const StoreRequest& request, const std::string& key,
+                         const std::string& value) {
+  const int descriptor = client->socket.get();
+  if (request.kind == StoreRequestKind::kSet) {
+    Reply(descriptor, table_.Set(key, value, request.argument), "");
+    AnswerWaiters(key);
+    return;
+  }
+  const std::optional<std::string> found = table_.Read(key);
+  if (found.has_value()) {
+    Reply(descriptor, absl::OkStatus(), *found);
+  } else if (request.argument <= 0) {
+    Reply(descriptor, absl::NotFoundError(key), "");
+  } else {
+    waiters_.push_back({descriptor, key, absl::Now() + absl::Microseconds(request.argument)});
+  }
+}
+
+void StoreServer::AnswerWaiters(const std::string& key) {
+  for (auto waiter = waiters_.begin(); waiter != waiters_.end();) {
+    const auto next = std::next(waiter);
+    if (waiter->key == key) {
+      const std::optional<std::string> found = table_.Read(key);
+      if (!found.has_value()) return;
+      Reply(waiter->client, absl::OkStatus(), *found);
+      waiters_.erase(waiter);
+    }
+    waiter = next;
+  }
+}
+
+void StoreServer::ExpireWaiters() {
+  const absl::Time now = absl::Now();
+  for (auto waiter = waiters_.begin(); waiter != waiters_.end();) {
+    const auto next = std::next(waiter);
+    if (waiter->deadline <= now) {
+      Reply(waiter->client,
+            absl::DeadlineExceededError(
+                absl::StrCat("store key ", waiter->key, " was not set in time")),
+            "");
+      waiters_.erase(waiter);
+    }
+    waiter = next;
+  }
+}
+
+void StoreServer::Reply(int client, const absl::Status& status, const std::string& value) {
+  const std::string text = status.ok() ? value : std::string(status.message());
+  const StoreReply reply{static_cast<int32_t>(status.code()), static_cast<uint32_t>(text.size())};
+  Client& receiver = clients_.at(client);
+  receiver.to_send.append(reinterpret_cast<const char*>(&reply), sizeof(reply));
+  receiver.to_send += text;
+  // A client that is gone is noticed and dropped when its socket is next polled.
+  Flush(&receiver);
+}
+
+bool StoreServer::Flush(Client* client) {
+  while (!client->to_send.empty()) {
+    const ssize_t bytes =
+        send(client->socket.get(), client->to_send.data(), client->to_send.size(), MSG_NOSIGNAL);
+    if (bytes < 0 && errno == EINTR) continue;
+    if (bytes < 0 && !WouldBlock()) return false;
+    if (bytes < 0) break;
+    client->to_send.erase(0, bytes);
+  }
+  const uint32_t events = client->to_send.empty() ? EPOLLIN : EPOLLIN | EPOLLOUT;
+  return Watch(poll_.get(), client->socket.get(), events, EPOLL_CTL_MOD);
+}
+
+void StoreServer::Drop(int client) {
+  waiters_.remove_if([client](const Waiter& waiter) { return waiter.client == client; });
+  clients_.erase(client);
+}
+
+}  // namespace planc
