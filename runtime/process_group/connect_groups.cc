@@ -88,20 +88,12 @@ absl::StatusOr<Groups> ConnectGroups(const Plan& plan, const LaunchConfig& launc
   PLANC_ASSIGN_OR_RETURN(const std::shared_ptr<GlooNetwork> network, GlooNetwork::Create(address));
   std::vector<Groups::Entry> entries;
   for (const GroupConnection& connection : ConnectionsOf(plan, launch.rank)) {
-    std::vector<GroupMembership> memberships;
-    for (const GroupUse& use : connection.uses) {
-      memberships.push_back(connection.membership);
-      memberships.back().name =
-          absl::StrCat(plan.groups[use.group].name, "/", StreamName(use.stream));
-    }
     const std::string key = absl::StrCat(KeyPrefix(launch), "/", connection.name, "/",
                                          absl::StrJoin(connection.membership.members, ","));
     PLANC_ASSIGN_OR_RETURN(auto groups,
-                           network->Connect(key, memberships, store.get(), options.connect_timeout,
-                                            options.operation_timeout));
-    for (size_t i = 0; i < groups.size(); ++i) {
-      entries.push_back({connection.uses[i], std::move(groups[i])});
-    }
+                           network->Connect(key, {connection.membership}, store.get(),
+                                            options.connect_timeout, options.operation_timeout));
+    entries.push_back({connection.use, std::move(groups[0])});
   }
   auto control = std::make_unique<Control>(store, KeyPrefix(launch), launch.rank, launch.world_size,
                                            options.operation_timeout);
@@ -114,11 +106,8 @@ absl::StatusOr<Groups> ConnectLoopbackGroups(const Plan& plan, int64_t rank, Loo
   PLANC_RETURN_IF_ERROR(CheckWorld(plan, rank, ranks));
   std::vector<Groups::Entry> entries;
   for (const GroupConnection& connection : ConnectionsOf(plan, rank)) {
-    for (const GroupUse& use : connection.uses) {
-      GroupMembership membership = connection.membership;
-      membership.name = absl::StrCat(plan.groups[use.group].name, "/", StreamName(use.stream));
-      entries.push_back({use, world->Join(connection.name, membership, options.operation_timeout)});
-    }
+    entries.push_back({connection.use, world->Join(connection.name, connection.membership,
+                                                   options.operation_timeout)});
   }
   auto control =
       std::make_unique<Control>(world->store(), "loopback", rank, ranks, options.operation_timeout);

@@ -68,14 +68,30 @@ std::vector<std::string> Names(const std::vector<GroupConnection>& connections) 
 
 TEST(ConnectionsOfTest, EveryMemberConnectsWhatAnyMemberUses) {
   const Plan plan = TestPlan(3);
-  EXPECT_THAT(Names(ConnectionsOf(plan, 0)), ElementsAre("tp/compute", "pp/next", "embedding/dp"));
-  EXPECT_THAT(Names(ConnectionsOf(plan, 2)), ElementsAre("tp/compute", "pp/next"));
-  EXPECT_THAT(Names(ConnectionsOf(plan, 5)), ElementsAre("tp/compute", "pp/next", "embedding/dp"));
-  const GroupConnection pipeline = ConnectionsOf(plan, 3)[1];
-  EXPECT_THAT(pipeline.membership.members, ElementsAre(1, 3, 5));
-  EXPECT_EQ(pipeline.membership.index, 1);
-  EXPECT_THAT(pipeline.uses, ElementsAre(GroupUse{kPipeline, Stream::kSendNext},
-                                         GroupUse{kPipeline, Stream::kRecvPrevious}));
+  EXPECT_THAT(Names(ConnectionsOf(plan, 0)),
+              ElementsAre("tp/compute", "pp/next 0 to 1", "embedding/dp"));
+  EXPECT_THAT(Names(ConnectionsOf(plan, 2)),
+              ElementsAre("tp/compute", "pp/next 0 to 1", "pp/next 1 to 2"));
+  EXPECT_THAT(Names(ConnectionsOf(plan, 5)),
+              ElementsAre("tp/compute", "pp/next 1 to 2", "embedding/dp"));
+  const GroupConnection incoming = ConnectionsOf(plan, 3)[1];
+  EXPECT_THAT(incoming.membership.members, ElementsAre(1, 3));
+  EXPECT_EQ(incoming.membership.index, 1);
+  EXPECT_EQ(incoming.use, (GroupUse{kPipeline, Stream::kRecvPrevious}));
+  EXPECT_EQ(ConnectionsOf(plan, 3)[2].use, (GroupUse{kPipeline, Stream::kSendNext}));
+}
+
+// With two stages, both neighbours of a stage are the same one: the directions stay apart.
+TEST(ConnectionsOfTest, ARingOfTwoStagesHasAConnectionForEachDirection) {
+  Plan plan = TestPlan(2);
+  std::vector<Call>& last =
+      plan.classes[1].programs[static_cast<int>(ProgramKind::kStep)].steps[0].calls;
+  last.push_back(Call{1, -1, -1, {}});
+  const std::vector<GroupConnection> connections = ConnectionsOf(plan, 0);
+  EXPECT_THAT(Names(connections),
+              ElementsAre("tp/compute", "pp/next 0 to 1", "pp/next 1 to 0", "embedding/dp"));
+  EXPECT_EQ(connections[1].use, (GroupUse{kPipeline, Stream::kSendNext}));
+  EXPECT_EQ(connections[2].use, (GroupUse{kPipeline, Stream::kRecvPrevious}));
 }
 
 LaunchConfig LaunchOf(int64_t rank, int64_t world_size, const Socket& listener) {
@@ -110,11 +126,10 @@ void Exercise(const Plan& plan, int64_t rank, Groups* groups) {
   arena[16] = static_cast<float>(100 * rank);
   std::thread send([&] {
     if (stage == stages - 1) return;
-    EXPECT_TRUE(groups->Find(kPipeline, Stream::kSendNext)->Send(stage + 1, &arena[16], 4).ok());
+    EXPECT_TRUE(groups->Find(kPipeline, Stream::kSendNext)->Send(1, &arena[16], 4).ok());
   });
   if (stage > 0) {
-    EXPECT_TRUE(
-        groups->Find(kPipeline, Stream::kRecvPrevious)->Receive(stage - 1, &arena[24], 4).ok());
+    EXPECT_TRUE(groups->Find(kPipeline, Stream::kRecvPrevious)->Receive(0, &arena[24], 4).ok());
     EXPECT_EQ(arena[24], 100 * (rank - 2));
   }
   send.join();

@@ -17,17 +17,17 @@ struct GroupUse {
   friend bool operator==(const GroupUse&, const GroupUse&) = default;
 };
 
-// Uses that share their connections and where this rank stands in them.
+// A use and where this rank stands in its connection.
 struct GroupConnection {
-  std::string name;            // for messages and keys: "tp/compute", "pp/next", ...
-  std::vector<GroupUse> uses;  // one, or the sending and the receiving stream of a channel
+  std::string name;  // for messages and keys: "tp/compute", "pp/next 0 to 1", ...
+  GroupUse use;
   GroupMembership membership;  // named after the connection
 };
 
-// What `rank` must connect so that its programs can run, ordered by group, then stream: the same,
-// in the same order, for all members of a group. The streams of transfers come in pairs, send_next
-// with recv_prev and send_prev with recv_next, for every rank of the pipeline as soon as one uses
-// either.
+// What `rank` must connect so that its programs can run, ordered by group, then stream or pair of
+// stages: the same, in the same order, for all members. A transfer between two stages has a
+// connection of its own, made as soon as one of the two uses it: send_next meets recv_prev, and
+// send_prev meets recv_next.
 std::vector<GroupConnection> ConnectionsOf(const Plan& plan, int64_t rank);
 
 }  // namespace planc
