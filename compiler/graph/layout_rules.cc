@@ -3,6 +3,7 @@
 #include <initializer_list>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/graph/graph_text.h"
 #include "schemas/status.h"
 
 namespace planc {
@@ -192,10 +193,29 @@ absl::StatusOr<AxisLayout> CollectiveRule(const AxisView& view) {
   }
 }
 
-absl::StatusOr<AxisLayout> ElementwiseRule(const AxisView& view, const char* a, const char* b) {
-  PLANC_RETURN_IF_ERROR(Require(view, a, {kR, kS0, kS1}));
-  PLANC_RETURN_IF_ERROR(RequireSame(view, a, b));
-  return view(a);
+absl::StatusOr<AxisLayout> ActivationRule(const AxisView& view) {
+  const char* x = OperandIndex(view.node.opcode, "gate_up") >= 0 ? "gate_up" : "x";
+  PLANC_RETURN_IF_ERROR(Require(view, x, {kR, kS0, kS1}));
+  if (OperandIndex(view.node.opcode, "dy") >= 0) {
+    PLANC_RETURN_IF_ERROR(RequireSame(view, x, "dy"));
+  }
+  return view(x);
+}
+
+// Linear in its operands: partial sums may be added and copied as they are.
+absl::StatusOr<AxisLayout> LinearRule(const AxisView& view) {
+  if (view.node.opcode == Opcode::kAdd) PLANC_RETURN_IF_ERROR(RequireSame(view, "a", "b"));
+  return view("a");
+}
+
+absl::StatusOr<AxisLayout> PositionRule(const AxisView& view) {
+  if (view.node.opcode == Opcode::kPositionForward) {
+    PLANC_RETURN_IF_ERROR(Require(view, "table", {kR}));
+    PLANC_RETURN_IF_ERROR(Require(view, "x", {kR, kS0}));
+    return view("x");
+  }
+  PLANC_RETURN_IF_ERROR(Require(view, "dx", {kR, kS0}));
+  return SumOverRows(view("dx"));
 }
 
 absl::StatusOr<AxisLayout> InferAxis(const AxisView& view, const std::string& output) {
@@ -204,11 +224,8 @@ absl::StatusOr<AxisLayout> InferAxis(const AxisView& view, const std::string& ou
     case Opcode::kEmbeddingBackward:
       return EmbeddingRule(view, output);
     case Opcode::kPositionForward:
-      PLANC_RETURN_IF_ERROR(Require(view, "table", {kR}));
-      return ElementwiseRule(view, "x", "x");
     case Opcode::kPositionBackward:
-      PLANC_RETURN_IF_ERROR(Require(view, "dx", {kR, kS0}));
-      return SumOverRows(view("dx"));
+      return PositionRule(view);
     case Opcode::kRmsNormForward:
     case Opcode::kRmsNormBackward:
     case Opcode::kRmsNormBackwardAdd:
@@ -233,24 +250,19 @@ absl::StatusOr<AxisLayout> InferAxis(const AxisView& view, const std::string& ou
     case Opcode::kAttentionBackward:
       return AttentionRule(view);
     case Opcode::kSwigluForward:
-      return ElementwiseRule(view, "gate_up", "gate_up");
     case Opcode::kSwigluBackward:
-      return ElementwiseRule(view, "gate_up", "dy");
     case Opcode::kGeluForward:
-      return ElementwiseRule(view, "x", "x");
     case Opcode::kGeluBackward:
-      return ElementwiseRule(view, "x", "dy");
-    case Opcode::kAdd:
-      PLANC_RETURN_IF_ERROR(RequireSame(view, "a", "b"));
-      return view("a");
+      return ActivationRule(view);
     case Opcode::kLossMax:
     case Opcode::kLossSumExp:
     case Opcode::kLossGradient:
     case Opcode::kLossForward:
       return LossRule(view, output);
+    case Opcode::kAdd:
     case Opcode::kCast:
     case Opcode::kAccumulate:
-      return view("a");
+      return LinearRule(view);
     case Opcode::kSumSquares:
       return SumSquaresRule(view);
     case Opcode::kClipCoefficient:

@@ -1,8 +1,5 @@
 #include "compiler/graph/step_graph.h"
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-
 namespace planc {
 namespace {
 
@@ -61,35 +58,6 @@ int64_t LocalBytes(const StepGraph& graph, ValueId id) {
 ValueId StorageRoot(const StepGraph& graph, ValueId id) {
   while (graph.values[id].alias_of >= 0) id = graph.values[id].alias_of;
   return id;
-}
-
-std::string NodeText(const StepGraph& graph, const GraphNode& node) {
-  const OpcodeTraits& traits = TraitsOf(node.opcode);
-  std::vector<std::string> reads;
-  std::vector<std::string> writes;
-  for (size_t i = 0; i < node.operands.size(); ++i) {
-    const GraphValue& value = graph.values[node.operands[i]];
-    const std::string text = absl::StrCat(value.name, "{", LayoutText(value.layout), "}");
-    if (traits.operands[i].access != Access::kWrite) reads.push_back(text);
-    if (traits.operands[i].access != Access::kRead) writes.push_back(text);
-  }
-  std::string attributes;
-  for (size_t i = 0; i < node.integers.size(); ++i) {
-    absl::StrAppend(&attributes, " ", traits.integers[i], "=", node.integers[i]);
-  }
-  return absl::StrCat(LabelName(node.label), " ", absl::StrJoin(writes, ", "), " = ", traits.text,
-                      "(", absl::StrJoin(reads, ", "), ")", attributes,
-                      node.group < 0 ? "" : absl::StrCat(" @", graph.groups[node.group].name));
-}
-
-std::string GraphText(const StepGraph& graph) {
-  std::string text;
-  for (const GraphBlock& block : graph.blocks) {
-    absl::StrAppend(&text, block.name, ":\n");
-    for (const GraphNode& node : block.nodes)
-      absl::StrAppend(&text, "  ", NodeText(graph, node), "\n");
-  }
-  return text;
 }
 
 }  // namespace planc

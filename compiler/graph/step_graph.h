@@ -163,9 +163,6 @@ int64_t LocalElements(const StepGraph& graph, ValueId id);
 int64_t LocalBytes(const StepGraph& graph, ValueId id);
 // The value whose storage `id` uses.
 ValueId StorageRoot(const StepGraph& graph, ValueId id);
-// One line per node: for goldens and error messages.
-std::string NodeText(const StepGraph& graph, const GraphNode& node);
-std::string GraphText(const StepGraph& graph);
 
 }  // namespace planc
 

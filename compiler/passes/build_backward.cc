@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/graph/block_builder.h"
+#include "compiler/graph/graph_text.h"
 #include "compiler/passes/passes.h"
 #include "schemas/status.h"
 #include "schemas/workspace.h"

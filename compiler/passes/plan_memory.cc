@@ -43,11 +43,11 @@ std::vector<Lifetime> LocalLifetimes(const StepGraph& graph, const GraphBlock& b
   return list;
 }
 
-// Gives every lifetime the lowest offset that does not collide with larger ones placed before it.
-void PlaceGreedily(std::vector<Lifetime>& lifetimes) {
-  std::stable_sort(lifetimes.begin(), lifetimes.end(),
-                   [](const Lifetime& a, const Lifetime& b) { return a.bytes > b.bytes; });
+// Gives every lifetime, in the order of the list, the lowest offset that collides with none placed
+// before it. Returns the bytes needed.
+int64_t PlaceInOrder(std::vector<Lifetime>& lifetimes) {
   std::vector<Lifetime> placed;  // by offset
+  int64_t total = 0;
   for (Lifetime& item : lifetimes) {
     int64_t offset = 0;
     for (const Lifetime& other : placed) {
@@ -56,11 +56,40 @@ void PlaceGreedily(std::vector<Lifetime>& lifetimes) {
       offset = std::max(offset, other.offset + other.bytes);
     }
     item.offset = offset;
+    total = std::max(total, offset + item.bytes);
     const auto at =
         std::upper_bound(placed.begin(), placed.end(), item,
                          [](const Lifetime& a, const Lifetime& b) { return a.offset < b.offset; });
     placed.insert(at, item);
   }
+  return total;
+}
+
+// Places by size, by length of life, by their product and by begin, and keeps the best.
+void PlaceGreedily(std::vector<Lifetime>& lifetimes) {
+  using Key = int64_t (*)(const Lifetime&);
+  const Key keys[] = {
+      [](const Lifetime& l) { return -l.bytes; },
+      [](const Lifetime& l) { return int64_t{l.first - l.last}; },
+      [](const Lifetime& l) { return -l.bytes * (l.last - l.first + 1); },
+      [](const Lifetime& l) { return int64_t{l.first}; },
+      [](const Lifetime& l) { return int64_t{-l.last}; },
+  };
+  std::vector<Lifetime> best;
+  int64_t best_bytes = 0;
+  for (const Key key : keys) {
+    std::vector<Lifetime> trial = lifetimes;
+    std::stable_sort(trial.begin(), trial.end(),
+                     [](const Lifetime& a, const Lifetime& b) { return a.bytes > b.bytes; });
+    std::stable_sort(trial.begin(), trial.end(),
+                     [key](const Lifetime& a, const Lifetime& b) { return key(a) < key(b); });
+    const int64_t bytes = PlaceInOrder(trial);
+    if (best.empty() || bytes < best_bytes) {
+      best = std::move(trial);
+      best_bytes = bytes;
+    }
+  }
+  lifetimes = std::move(best);
 }
 
 int64_t MostLive(const std::vector<Lifetime>& lifetimes, size_t nodes) {

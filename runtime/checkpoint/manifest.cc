@@ -1,0 +1,175 @@
+#include "runtime/checkpoint/manifest.h"
+
+#include <google/protobuf/util/json_util.h>
+
+#include <filesystem>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "runtime/checkpoint/json_fields.h"
+#include "runtime/checkpoint/safetensors.h"
+#include "schemas/status.h"
+
+namespace planc {
+namespace {
+
+constexpr char kFormat[] = "planc-checkpoint";
+
+absl::Status Damaged(const std::string& what) { return absl::DataLossError(what); }
+
+absl::StatusOr<Json> JobJson(const proto::Job& job) {
+  google::protobuf::util::JsonPrintOptions options;
+  options.preserve_proto_field_names = true;
+  std::string text;
+  const auto status = google::protobuf::util::MessageToJsonString(job, &text, options);
+  Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!status.ok() || !json.is_object()) return absl::InternalError("cannot write the job as JSON");
+  return json;
+}
+
+Json TensorJson(const SavedTensor& tensor) {
+  return {{"file", tensor.file},
+          {"key", tensor.key},
+          {"offset", tensor.box.offset},
+          {"shape", tensor.box.shape},
+          {"xxh3_64", HexText(tensor.checksum)}};
+}
+
+Json ParameterJson(const SavedParameter& parameter) {
+  Json json = {{"shape", parameter.shape}, {"dtype", "f32"}, {"transposed", parameter.transposed}};
+  for (const StateKind kind : kAllStateKinds) {
+    Json& tensors = json[StateKindName(kind)] = Json::array();
+    for (const SavedTensor& tensor : parameter.state[static_cast<int>(kind)]) {
+      tensors.push_back(TensorJson(tensor));
+    }
+  }
+  return json;
+}
+
+bool ReadTensor(const Json& json, size_t dims, SavedTensor* tensor) {
+  return ReadField(json, "file", &tensor->file) && ReadField(json, "key", &tensor->key) &&
+         ReadField(json, "offset", &tensor->box.offset) &&
+         ReadField(json, "shape", &tensor->box.shape) &&
+         ReadHexField(json, "xxh3_64", &tensor->checksum) && tensor->box.offset.size() == dims &&
+         tensor->box.shape.size() == dims;
+}
+
+bool ReadParameter(const Json& json, SavedParameter* parameter) {
+  std::string dtype;
+  if (!ReadField(json, "shape", &parameter->shape) || !ReadField(json, "dtype", &dtype) ||
+      !ReadField(json, "transposed", &parameter->transposed) || dtype != "f32") {
+    return false;
+  }
+  for (const StateKind kind : kAllStateKinds) {
+    const Json* const tensors = FindField(json, StateKindName(kind));
+    if (tensors == nullptr || !tensors->is_array()) return false;
+    for (const Json& element : *tensors) {
+      SavedTensor tensor;
+      if (!ReadTensor(element, parameter->shape.size(), &tensor)) return false;
+      parameter->state[static_cast<int>(kind)].push_back(std::move(tensor));
+    }
+  }
+  return true;
+}
+
+absl::Status ReadContents(const Json& json, Manifest* manifest) {
+  const Json* const job = FindField(json, "job");
+  const Json* const files = FindField(json, "files");
+  const Json* const parameters = FindField(json, "parameters");
+  if (!ReadField(json, "step", &manifest->step) ||
+      !ReadField(json, "plan_hash", &manifest->plan_hash) || job == nullptr || files == nullptr ||
+      !files->is_object() || parameters == nullptr || !parameters->is_object()) {
+    return Damaged("a field is missing");
+  }
+  if (!google::protobuf::util::JsonStringToMessage(job->dump(), &manifest->job).ok()) {
+    return Damaged("the job cannot be read");
+  }
+  for (const auto& [name, entry] : files->items()) {
+    SavedFile& file = manifest->files[name];
+    if (!ReadField(entry, "bytes", &file.bytes) ||
+        !ReadHexField(entry, "header_xxh3_64", &file.header_checksum)) {
+      return Damaged(absl::StrCat("file ", name, ": incomplete entry"));
+    }
+  }
+  for (const auto& [name, entry] : parameters->items()) {
+    if (!ReadParameter(entry, &manifest->parameters[name])) {
+      return Damaged(absl::StrCat("parameter ", name, ": incomplete entry"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+const char* StateKindName(StateKind kind) {
+  switch (kind) {
+#define PLANC_STATE_KIND_NAME(name, text) \
+  case StateKind::name:                   \
+    return text;
+    PLANC_STATE_KINDS(PLANC_STATE_KIND_NAME)
+#undef PLANC_STATE_KIND_NAME
+  }
+  return "?";
+}
+
+absl::StatusOr<std::string> ManifestText(const Manifest& manifest) {
+  Json contents = {{"step", manifest.step}, {"plan_hash", manifest.plan_hash}};
+  PLANC_ASSIGN_OR_RETURN(contents["job"], JobJson(manifest.job));
+  Json& files = contents["files"] = Json::object();
+  for (const auto& [name, file] : manifest.files) {
+    files[name] = {{"bytes", file.bytes}, {"header_xxh3_64", HexText(file.header_checksum)}};
+  }
+  Json& parameters = contents["parameters"] = Json::object();
+  for (const auto& [name, parameter] : manifest.parameters) {
+    parameters[name] = ParameterJson(parameter);
+  }
+  const std::string dump = contents.dump();
+  const Json json = {{"format", kFormat},
+                     {"version", kCheckpointFormatVersion},
+                     {"contents_xxh3_64", HexText(Checksum(dump.data(), dump.size()))},
+                     {"contents", std::move(contents)}};
+  return absl::StrCat(json.dump(1), "\n");
+}
+
+absl::StatusOr<Manifest> ParseManifest(const std::string& text) {
+  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  std::string format;
+  int64_t version = 0;
+  uint64_t checksum = 0;
+  const Json* const contents = FindField(json, "contents");
+  if (!ReadField(json, "format", &format) || format != kFormat ||
+      !ReadField(json, "version", &version)) {
+    return Damaged("not a checkpoint manifest");
+  }
+  if (version != kCheckpointFormatVersion) {
+    return Damaged(absl::StrCat("format version ", version, "; this planc reads version ",
+                                kCheckpointFormatVersion));
+  }
+  if (contents == nullptr || !ReadHexField(json, "contents_xxh3_64", &checksum)) {
+    return Damaged("not a whole checkpoint manifest");
+  }
+  const std::string dump = contents->dump();
+  if (Checksum(dump.data(), static_cast<int64_t>(dump.size())) != checksum) {
+    return Damaged("the contents do not have the checksum they were written with");
+  }
+  Manifest manifest;
+  PLANC_RETURN_IF_ERROR(ReadContents(*contents, &manifest));
+  return manifest;
+}
+
+absl::StatusOr<Manifest> ReadManifest(const std::string& checkpoint) {
+  const std::string path = absl::StrCat(checkpoint, "/", kManifestName);
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) {
+    return absl::NotFoundError(absl::StrCat(path, ": there is no complete checkpoint here"));
+  }
+  absl::StatusOr<MappedFile> file = MappedFile::Open(path);
+  if (!file.ok()) return absl::DataLossError(file.status().message());
+  absl::StatusOr<Manifest> manifest =
+      ParseManifest(std::string(file->data(), static_cast<size_t>(file->size())));
+  if (!manifest.ok()) return WithContext(manifest.status(), path);
+  return manifest;
+}
+
+}  // namespace planc

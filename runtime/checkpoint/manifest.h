@@ -1,0 +1,76 @@
+#ifndef PLANC_RUNTIME_CHECKPOINT_MANIFEST_H_
+#define PLANC_RUNTIME_CHECKPOINT_MANIFEST_H_
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/checkpoint/shard_boxes.h"
+#include "schemas/job.pb.h"
+
+namespace planc {
+
+inline constexpr int kCheckpointFormatVersion = 1;
+inline constexpr char kManifestName[] = "manifest.json";
+
+// What is saved for each parameter. X(enumerator, text).
+#define PLANC_STATE_KINDS(X) \
+  X(kMaster, "master")       \
+  X(kFirstMoment, "exp_avg") \
+  X(kSecondMoment, "exp_avg_sq")
+
+enum class StateKind : uint8_t {
+#define PLANC_STATE_KIND_ENUM(name, text) name,
+  PLANC_STATE_KINDS(PLANC_STATE_KIND_ENUM)
+#undef PLANC_STATE_KIND_ENUM
+};
+inline constexpr int kStateKindCount = 3;
+inline constexpr std::array<StateKind, kStateKindCount> kAllStateKinds = {
+#define PLANC_STATE_KIND_VALUE(name, text) StateKind::name,
+    PLANC_STATE_KINDS(PLANC_STATE_KIND_VALUE)
+#undef PLANC_STATE_KIND_VALUE
+};
+const char* StateKindName(StateKind kind);
+
+// One tensor of a shard file: a box of one parameter's state.
+struct SavedTensor {
+  std::string file;       // within the checkpoint's folder
+  std::string key;        // within the file
+  Box box;                // of the whole parameter
+  uint64_t checksum = 0;  // XXH3-64 of the tensor's bytes
+};
+
+// A whole parameter and where its pieces lie.
+struct SavedParameter {
+  std::vector<int64_t> shape;
+  bool transposed = false;                                      // as Parameter::transposed
+  std::array<std::vector<SavedTensor>, kStateKindCount> state;  // by StateKind
+};
+
+struct SavedFile {
+  int64_t bytes = 0;
+  uint64_t header_checksum = 0;  // SafetensorsFile::header_checksum
+};
+
+// The table of contents of a checkpoint, manifest.json (docs/checkpoint_format.md). All values are
+// float32.
+struct Manifest {
+  int64_t step = 0;  // optimizer steps done
+  std::string plan_hash;
+  proto::Job job;                                    // resolved, of the run that saved
+  std::map<std::string, SavedFile> files;            // by name
+  std::map<std::string, SavedParameter> parameters;  // by full name
+};
+
+absl::StatusOr<std::string> ManifestText(const Manifest& manifest);
+// Errors: DataLoss for text that is not a whole manifest of this version, as it was written.
+absl::StatusOr<Manifest> ParseManifest(const std::string& text);
+// Reads `checkpoint`/manifest.json. Errors: NotFound when there is none; DataLoss naming the file.
+absl::StatusOr<Manifest> ReadManifest(const std::string& checkpoint);
+
+}  // namespace planc
+
+#endif  // PLANC_RUNTIME_CHECKPOINT_MANIFEST_H_

@@ -1,0 +1,64 @@
+#ifndef PLANC_RUNTIME_CHECKPOINT_SAFETENSORS_H_
+#define PLANC_RUNTIME_CHECKPOINT_SAFETENSORS_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/data/mapped_file.h"
+
+namespace planc {
+
+// The safetensors file format: u64 length of the header, little endian; the header, a JSON object
+// of {"dtype", "shape", "data_offsets"} by tensor name; the tensors' bytes.
+
+// A float32 tensor to be written.
+struct TensorData {
+  std::string key;
+  std::vector<int64_t> shape;
+  const float* data = nullptr;
+};
+
+// Writes a file with these tensors, in this order, and `metadata` as its __metadata__, and waits
+// until it is on the disk. Errors: Internal naming the path.
+absl::Status WriteSafetensors(const std::string& path, const std::vector<TensorData>& tensors,
+                              const std::map<std::string, std::string>& metadata);
+
+// A safetensors file of float32 tensors, mapped for reading.
+class SafetensorsFile {
+ public:
+  struct Tensor {
+    std::vector<int64_t> shape;
+    const char* data = nullptr;
+    int64_t bytes = 0;
+  };
+
+  // Errors: DataLoss naming the path and what is wrong. Every byte after the header belongs to
+  // exactly one tensor.
+  static absl::StatusOr<SafetensorsFile> Open(const std::string& path);
+
+  const std::map<std::string, Tensor>& tensors() const { return tensors_; }
+  const std::map<std::string, std::string>& metadata() const { return metadata_; }
+  int64_t bytes() const { return file_.size(); }
+  // XXH3-64 of all bytes before the tensors.
+  uint64_t header_checksum() const { return header_checksum_; }
+
+ private:
+  // Reads the header of `header_bytes` bytes.
+  absl::Status Parse(const std::string& path, int64_t header_bytes);
+
+  MappedFile file_;
+  std::map<std::string, Tensor> tensors_;
+  std::map<std::string, std::string> metadata_;
+  uint64_t header_checksum_ = 0;
+};
+
+// XXH3-64 of `bytes` bytes.
+uint64_t Checksum(const void* data, int64_t bytes);
+
+}  // namespace planc
+
+#endif  // PLANC_RUNTIME_CHECKPOINT_SAFETENSORS_H_

@@ -1,0 +1,68 @@
+#include "runtime/data/mapped_file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+namespace planc {
+namespace {
+
+absl::Status FileError(const std::string& path, const std::string& reason) {
+  return absl::InvalidArgumentError(absl::StrCat(path, ": ", reason));
+}
+
+absl::StatusOr<const char*> Map(int file, int64_t size, const std::string& path) {
+  void* const data = mmap(nullptr, static_cast<size_t>(size), PROT_READ, MAP_PRIVATE, file, 0);
+  if (data == MAP_FAILED) return FileError(path, std::strerror(errno));
+  return static_cast<const char*>(data);
+}
+
+}  // namespace
+
+absl::StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return FileError(path, std::strerror(errno));
+  struct stat info {};
+  absl::StatusOr<const char*> data = nullptr;
+  if (fstat(file, &info) != 0) {
+    data = FileError(path, std::strerror(errno));
+  } else if (!S_ISREG(info.st_mode)) {
+    data = FileError(path, "not a regular file");
+  } else if (info.st_size > 0) {
+    data = Map(file, info.st_size, path);
+  }
+  close(file);  // the mapping stays
+  if (!data.ok()) return data.status();
+  MappedFile mapped;
+  mapped.data_ = *data;
+  mapped.size_ = info.st_size;
+  return mapped;
+}
+
+MappedFile::MappedFile(MappedFile&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+
+MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+MappedFile::~MappedFile() {
+  if (data_ != nullptr) munmap(const_cast<char*>(data_), static_cast<size_t>(size_));
+}
+
+std::string PathIn(const std::string& directory, const std::string& path) {
+  if (directory.empty() || (!path.empty() && path[0] == '/')) return path;
+  return absl::StrCat(directory, "/", path);
+}
+
+}  // namespace planc

@@ -1,0 +1,104 @@
+#include "runtime/data/token_loader.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/data/permutation.h"
+#include "schemas/status.h"
+
+namespace planc {
+namespace {
+
+// Opens files and checks that they hold at least one window.
+absl::StatusOr<std::unique_ptr<TokenStream>> OpenStream(
+    const proto::Job& job, const google::protobuf::RepeatedPtrField<std::string>& files,
+    const std::string& key, const std::string& directory) {
+  const std::vector<std::string> paths(files.begin(), files.end());
+  absl::StatusOr<std::unique_ptr<TokenStream>> stream =
+      TokenStream::Open(paths, job.data().format(), job.data().token_bytes(), directory);
+  if (!stream.ok()) return WithContext(stream.status(), key);
+  const int64_t needed = job.batch().sequence() + 1;
+  if ((*stream)->tokens() < needed) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        key, ": ", paths.empty() ? "no files" : PathIn(directory, paths[0]),
+        paths.size() > 1 ? absl::StrCat(" and ", paths.size() - 1, " more") : "", ": ",
+        (*stream)->tokens(), " tokens, but one window needs batch.sequence + 1 = ", needed));
+  }
+  return stream;
+}
+
+}  // namespace
+
+TokenLoader::TokenLoader(const Plan& plan, std::unique_ptr<TokenStream> stream, Order order)
+    : stream_(std::move(stream)),
+      order_(order),
+      seed_(static_cast<uint64_t>(plan.job.run().seed())),
+      sequence_(plan.job.batch().sequence()),
+      global_(plan.job.batch().global()),
+      dp_size_(plan.mesh[Axis::kDpReplicate] * plan.mesh[Axis::kDpShard]),
+      windows_((stream_->tokens() - 1) / sequence_) {}
+
+absl::StatusOr<std::unique_ptr<TokenLoader>> TokenLoader::OpenTraining(
+    const Plan& plan, const std::string& directory) {
+  PLANC_ASSIGN_OR_RETURN(auto stream,
+                         OpenStream(plan.job, plan.job.data().train(), "data.train", directory));
+  return std::unique_ptr<TokenLoader>(new TokenLoader(plan, std::move(stream), Order::kShuffled));
+}
+
+absl::StatusOr<std::unique_ptr<TokenLoader>> TokenLoader::OpenValidation(
+    const Plan& plan, const std::string& directory) {
+  if (plan.job.data().validation().empty()) return std::unique_ptr<TokenLoader>();
+  PLANC_ASSIGN_OR_RETURN(auto stream, OpenStream(plan.job, plan.job.data().validation(),
+                                                 "data.validation", directory));
+  return std::unique_ptr<TokenLoader>(new TokenLoader(plan, std::move(stream), Order::kSequential));
+}
+
+int64_t TokenLoader::WindowOf(int64_t step, int64_t index) const {
+  const int64_t place = step * global_ + index;
+  const int64_t epoch = place / windows_;
+  const int64_t within = place % windows_;
+  if (order_ == Order::kSequential) return within;
+  return PermutedIndex(within, windows_, seed_, static_cast<uint64_t>(epoch));
+}
+
+absl::Status TokenLoader::Load(const MicrobatchPosition& position, int64_t shift,
+                               int32_t* out) const {
+  const int64_t micro = position.rows / sequence_;
+  if (position.rows % sequence_ != 0) {
+    return absl::InternalError(
+        absl::StrCat(position.rows, " rows are not whole sequences of ", sequence_, " tokens"));
+  }
+  for (int64_t i = 0; i < micro; ++i) {
+    const int64_t index =
+        GlobalSequenceIndex(position.microbatch, position.dp_index, dp_size_, micro, i);
+    const int64_t window = WindowOf(position.step, index);
+    stream_->Read(window * sequence_ + shift, sequence_, out + i * sequence_);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TokenLoader::LoadTokens(const MicrobatchPosition& position, int32_t* tokens) {
+  return Load(position, 0, tokens);
+}
+
+absl::Status TokenLoader::LoadTargets(const MicrobatchPosition& position, int32_t* targets) {
+  return Load(position, 1, targets);
+}
+
+absl::Status CheckData(const proto::Job& job, const std::string& directory) {
+  std::string defects;
+  const auto check = [&](const google::protobuf::RepeatedPtrField<std::string>& files,
+                         const std::string& key) {
+    auto stream = OpenStream(job, files, key, directory);
+    absl::Status status = stream.status();
+    if (status.ok()) status = WithContext((*stream)->CheckVocabulary(job.model().vocab()), key);
+    if (status.ok()) return;
+    absl::StrAppend(&defects, defects.empty() ? "" : "\n", std::string(status.message()));
+  };
+  check(job.data().train(), "data.train");
+  if (!job.data().validation().empty()) check(job.data().validation(), "data.validation");
+  if (!defects.empty()) return absl::InvalidArgumentError(defects);
+  return absl::OkStatus();
+}
+
+}  // namespace planc

@@ -1,0 +1,67 @@
+#ifndef PLANC_RUNTIME_DATA_TOKEN_LOADER_H_
+#define PLANC_RUNTIME_DATA_TOKEN_LOADER_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/data/token_source.h"
+#include "runtime/data/token_stream.h"
+#include "schemas/plan.h"
+
+namespace planc {
+
+// Which sequence of the step's global batch is sequence `i` of a microbatch. Over all microbatches,
+// data-parallel ranks and i < micro, the indices are 0 .. global - 1, each once, so the sequences
+// of a step do not depend on how the mesh splits them.
+constexpr int64_t GlobalSequenceIndex(int64_t microbatch, int64_t dp_index, int64_t dp_size,
+                                      int64_t micro, int64_t i) {
+  return (microbatch * dp_size + dp_index) * micro + i;
+}
+
+// Cuts a token stream into windows of sequence + 1 tokens, one every `sequence` tokens, and deals
+// them out. Training shuffles them: the windows are used in an order that is a permutation of all
+// of them in every epoch and a function of (seed, step) only. Validation takes them in file order.
+class TokenLoader : public TokenSource {
+ public:
+  enum class Order { kShuffled, kSequential };
+
+  // `directory` is what relative paths in the job are relative to. Errors: InvalidArgument naming
+  // the file that is missing, malformed or too short.
+  static absl::StatusOr<std::unique_ptr<TokenLoader>> OpenTraining(const Plan& plan,
+                                                                   const std::string& directory);
+  // Null when the job names no validation files.
+  static absl::StatusOr<std::unique_ptr<TokenLoader>> OpenValidation(const Plan& plan,
+                                                                     const std::string& directory);
+
+  absl::Status LoadTokens(const MicrobatchPosition& position, int32_t* tokens) override;
+  absl::Status LoadTargets(const MicrobatchPosition& position, int32_t* targets) override;
+
+  // Index of the window that sequence `index` of the global batch of `step` is.
+  int64_t WindowOf(int64_t step, int64_t index) const;
+  int64_t windows() const { return windows_; }
+  const TokenStream& stream() const { return *stream_; }
+
+ private:
+  TokenLoader(const Plan& plan, std::unique_ptr<TokenStream> stream, Order order);
+  absl::Status Load(const MicrobatchPosition& position, int64_t shift, int32_t* out) const;
+
+  std::unique_ptr<TokenStream> stream_;
+  Order order_;
+  uint64_t seed_;
+  int64_t sequence_;  // tokens
+  int64_t global_;    // sequences
+  int64_t dp_size_;
+  int64_t windows_;
+};
+
+// Reads all data of the job once, before anything starts. Errors: InvalidArgument naming the file,
+// and for a token that is not below model.vocab its offset (in tokens) and value.
+absl::Status CheckData(const proto::Job& job, const std::string& directory);
+
+}  // namespace planc
+
+#endif  // PLANC_RUNTIME_DATA_TOKEN_LOADER_H_

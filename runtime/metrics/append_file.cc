@@ -1,0 +1,56 @@
+#include "runtime/metrics/append_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+
+namespace planc {
+namespace {
+
+absl::Status SystemError(const std::string& path, const std::string& action) {
+  return absl::InternalError(absl::StrCat(path, ": cannot ", action, ": ", std::strerror(errno)));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<AppendFile>> AppendFile::Open(const std::string& path,
+                                                             bool truncate) {
+  const int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (truncate ? O_TRUNC : 0);
+  const int file = open(path.c_str(), flags, 0644);
+  if (file < 0) return SystemError(path, "open");
+  return std::unique_ptr<AppendFile>(new AppendFile(file, path));
+}
+
+AppendFile::~AppendFile() { close(file_); }
+
+absl::Status AppendFile::Append(const std::string& record) {
+  size_t done = 0;
+  while (done < record.size()) {
+    const ssize_t written = write(file_, record.data() + done, record.size() - done);
+    if (written >= 0) {
+      done += static_cast<size_t>(written);
+    } else if (errno != EINTR) {
+      return SystemError(path_, "write");
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReplaceFile(const std::string& path, const std::string& contents) {
+  const std::string temporary = absl::StrCat(path, ".tmp");
+  {
+    absl::StatusOr<std::unique_ptr<AppendFile>> file = AppendFile::Open(temporary, true);
+    if (!file.ok()) return file.status();
+    const absl::Status status = (*file)->Append(contents);
+    if (!status.ok()) return status;
+  }
+  if (std::rename(temporary.c_str(), path.c_str()) != 0) return SystemError(path, "replace");
+  return absl::OkStatus();
+}
+
+}  // namespace planc

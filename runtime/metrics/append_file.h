@@ -1,0 +1,38 @@
+#ifndef PLANC_RUNTIME_METRICS_APPEND_FILE_H_
+#define PLANC_RUNTIME_METRICS_APPEND_FILE_H_
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace planc {
+
+// A file that grows by whole records, each handed to the operating system at once, so that a reader
+// sees it immediately and a stopped process loses nothing.
+class AppendFile {
+ public:
+  // Opens or creates `path`; `truncate` empties it first. Errors: Internal naming the path.
+  static absl::StatusOr<std::unique_ptr<AppendFile>> Open(const std::string& path, bool truncate);
+  ~AppendFile();
+  AppendFile(const AppendFile&) = delete;
+  AppendFile& operator=(const AppendFile&) = delete;
+
+  absl::Status Append(const std::string& record);
+
+ private:
+  AppendFile(int file, std::string path) : file_(file), path_(std::move(path)) {}
+
+  const int file_;
+  const std::string path_;
+};
+
+// Writes a whole file beside `path` and renames it, so that a reader sees the old contents or the
+// new ones. Errors: Internal naming the path.
+absl::Status ReplaceFile(const std::string& path, const std::string& contents);
+
+}  // namespace planc
+
+#endif  // PLANC_RUNTIME_METRICS_APPEND_FILE_H_

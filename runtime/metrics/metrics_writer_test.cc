@@ -1,0 +1,114 @@
+#include "runtime/metrics/metrics_writer.h"
+
+#include <cmath>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace planc {
+namespace {
+
+namespace fs = std::filesystem;
+
+StepMetrics Row(int64_t step) {
+  StepMetrics row;
+  row.step = step;
+  row.tokens = step * 1024;
+  row.loss = 5.0 / static_cast<double>(step);
+  row.grad_norm = 0.1;
+  row.lr = 3e-4;
+  row.step_seconds = 0.25;
+  row.tokens_per_second = 4096;
+  row.memory_bytes = 1 << 20;
+  row.resident_bytes = int64_t{1} << 33;
+  return row;
+}
+
+class MetricsWriterTest : public testing::Test {
+ protected:
+  MetricsWriterTest() {
+    directory_ =
+        testing::TempDir() + "run_" + testing::UnitTest::GetInstance()->current_test_info()->name();
+    fs::remove_all(directory_);
+  }
+  void WriteSteps(int64_t resumed_step, int64_t first, int64_t last, double wall_time) {
+    auto writer = MetricsWriter::Open(directory_, resumed_step, wall_time);
+    ASSERT_TRUE(writer.ok()) << writer.status();
+    for (int64_t step = first; step <= last; ++step) {
+      ASSERT_TRUE((*writer)->Write(Row(step), wall_time).ok());
+    }
+  }
+  std::vector<int64_t> Steps() {
+    const auto rows = ReadMetrics(directory_ + "/metrics.jsonl");
+    EXPECT_TRUE(rows.ok()) << rows.status();
+    std::vector<int64_t> steps;
+    for (const StepMetrics& row : *rows) steps.push_back(row.step);
+    return steps;
+  }
+  int EventFiles() {
+    int count = 0;
+    for (const auto& entry : fs::directory_iterator(directory_)) {
+      count +=
+          static_cast<int>(entry.path().filename().string().rfind("events.out.tfevents", 0) == 0);
+    }
+    return count;
+  }
+
+  std::string directory_;
+};
+
+TEST_F(MetricsWriterTest, JsonOfARow) {
+  StepMetrics row = Row(5);
+  EXPECT_EQ(MetricsJson(row), R"({"step":5,"tokens":5120,"loss":1.0,"grad_norm":0.1,"lr":0.0003,)"
+                              R"("step_seconds":0.25,"tokens_per_second":4096.0,"mfu":null,)"
+                              R"("memory_bytes":1048576,"resident_bytes":8589934592})");
+  row.validation_loss = 2.5;
+  row.mfu = 0.5;
+  row.loss = std::numeric_limits<double>::infinity();
+  const auto parsed = ParseMetricsJson(MetricsJson(row));
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_EQ(parsed->validation_loss, 2.5);
+  EXPECT_EQ(parsed->mfu, 0.5);
+  EXPECT_TRUE(std::isnan(parsed->loss));
+  EXPECT_EQ(MetricsJson(*parsed), MetricsJson(row));
+}
+
+TEST_F(MetricsWriterTest, RowsAreThereAtOnce) {
+  auto writer = MetricsWriter::Open(directory_, 0, 1);
+  ASSERT_TRUE(writer.ok());
+  for (int64_t step = 1; step <= 3; ++step) {
+    ASSERT_TRUE((*writer)->Write(Row(step), 1).ok());
+    EXPECT_EQ(Steps().size(), static_cast<size_t>(step));
+  }
+}
+
+TEST_F(MetricsWriterTest, ResumingDropsRowsThatWillBeWrittenAgain) {
+  WriteSteps(0, 1, 8, 100);
+  WriteSteps(5, 6, 7, 200);
+  EXPECT_EQ(Steps(), (std::vector<int64_t>{1, 2, 3, 4, 5, 6, 7}));
+  EXPECT_EQ(EventFiles(), 2);
+  WriteSteps(0, 1, 2, 300);
+  EXPECT_EQ(Steps(), (std::vector<int64_t>{1, 2}));
+  EXPECT_EQ(EventFiles(), 1);
+}
+
+TEST_F(MetricsWriterTest, AnUnfinishedLastLineIsPassedOver) {
+  WriteSteps(0, 1, 3, 100);
+  std::ofstream(directory_ + "/metrics.jsonl", std::ios::app) << R"({"step":4,"tok)";
+  EXPECT_EQ(Steps(), (std::vector<int64_t>{1, 2, 3}));
+  WriteSteps(3, 4, 4, 200);
+  EXPECT_EQ(Steps(), (std::vector<int64_t>{1, 2, 3, 4}));
+  std::ofstream(directory_ + "/metrics.jsonl", std::ios::app) << "{}\n";
+  const auto rows = ReadMetrics(directory_ + "/metrics.jsonl");
+  EXPECT_THAT(std::string(rows.status().message()),
+              testing::HasSubstr("metrics.jsonl:5: not a row of metrics"));
+}
+
+}  // namespace
+}  // namespace planc
