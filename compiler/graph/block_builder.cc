@@ -47,13 +47,15 @@ void BlockBuilder::Emit(Opcode opcode, std::vector<ValueId> operands, std::vecto
     return;
   }
   for (size_t i = 0; i < node.operands.size(); ++i) {
-    if (unknown_.erase(node.operands[i]) == 0) continue;
+    const OperandTraits& operand = traits.operands[i];
+    const bool scratch = operand.name == "workspace" || operand.name == "scratch";
+    if (operand.access == Access::kRead || scratch) continue;
     absl::StatusOr<Layout> layout = InferLayout(*graph_, node, static_cast<int>(i));
     if (!layout.ok()) {
       status_ = WithContext(layout.status(), graph_->blocks[block_].name);
       return;
     }
-    graph_->values[node.operands[i]].layout = *layout;
+    if (unknown_.erase(node.operands[i]) > 0) graph_->values[node.operands[i]].layout = *layout;
   }
   graph_->blocks[block_].nodes.push_back(std::move(node));
 }

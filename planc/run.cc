@@ -1,0 +1,177 @@
+// planc run: carries out a plan, as one rank or by starting all ranks of one machine.
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "compiler/catalog/devices.h"
+#include "planc/commands.h"
+#include "planc/flags.h"
+#include "planc/load_plan.h"
+#include "planc/text.h"
+#include "runtime/data/mapped_file.h"
+#include "runtime/data/token_loader.h"
+#include "runtime/launch/launch.h"
+#include "runtime/launch/local_launcher.h"
+#include "runtime/train.h"
+#include "schemas/plan_io.h"
+
+namespace planc {
+namespace {
+
+struct RunArguments {
+  std::string input;
+  std::vector<std::string> sets;
+  RunOptions options;
+};
+
+int Usage(const std::string& problem, std::ostream& err) {
+  err << Wrap(absl::StrCat("planc run: ", problem), 2) << "\n"
+      << "usage: planc run JOB or F.plan [--steps=N] [--set KEY=VALUE] [--profile] [--base=DIR]\n";
+  return kExitJobError;
+}
+
+// See runtime/step/faults.h.
+int ExitCodeOf(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kOk:
+      return kExitOk;
+    case absl::StatusCode::kOutOfRange:
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kDataLoss:
+      return kExitTrainingFault;
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kDeadlineExceeded:
+    case absl::StatusCode::kAborted:
+      return kExitPeerLost;
+    case absl::StatusCode::kResourceExhausted:
+      return kExitDoesNotFit;
+    default:
+      return kExitInternal;
+  }
+}
+
+int Report(const absl::Status& status, std::ostream& err) {
+  if (!status.ok())
+    err << Wrap(absl::StrCat("planc run: ", std::string(status.message())), 2) << "\n";
+  err.flush();
+  return ExitCodeOf(status);
+}
+
+absl::StatusOr<RunArguments> ReadArguments(const std::vector<std::string>& args) {
+  const absl::StatusOr<Flags> flags =
+      ParseFlags(args, {"--steps", "--set", "--base"}, {"--profile"});
+  if (!flags.ok()) return flags.status();
+  if (flags->positional.size() != 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("one job or plan file is needed, ", flags->positional.size(), " are named"));
+  }
+  RunArguments arguments;
+  arguments.input = flags->positional[0];
+  arguments.sets = flags->All("--set");
+  arguments.options.profile = flags->Has("--profile");
+  arguments.options.base_directory = flags->Get("--base", "");
+  if (flags->Has("--steps")) {
+    const std::string steps = flags->Get("--steps", "");
+    int64_t number = 0;
+    if (!absl::SimpleAtoi(steps, &number) || number < 1) {
+      return absl::InvalidArgumentError(absl::StrCat("--steps `", steps, "` is not a number >= 1"));
+    }
+    arguments.options.stop_after = number;
+  }
+  return arguments;
+}
+
+// What the metrics measure utilisation against; nothing for the host, whose peak depends on the
+// machine.
+std::optional<double> PeakFlops(const proto::Job& job) {
+  const DeviceSpec* const device = FindDevice(job.cluster().device());
+  if (device == nullptr || device->name == "host") return std::nullopt;
+  return job.precision().compute() == proto::FP32 ? device->fp32_flops : device->bf16_flops;
+}
+
+// Whether this program, started as `launch` says, can run the plan.
+absl::Status CheckLaunch(const Plan& plan, const LaunchConfig& launch) {
+  const int64_t ranks = plan.mesh.WorldSize();
+  if (plan.job.cluster().device() != "host") {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the plan is for device ", plan.job.cluster().device(), "; this program runs device host"));
+  }
+  if (launch.source == LaunchSource::kAlone) {
+    if (ranks == plan.ranks_per_node) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the plan has ", ranks, " ranks on ", ranks / plan.ranks_per_node, " machines with ",
+        plan.ranks_per_node, " each; start it on all of them, e.g. with `srun planc run`"));
+  }
+  if (launch.world_size == ranks) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("the plan has ", ranks, " ranks, but ",
+                                                 LaunchSourceName(launch.source), " started ",
+                                                 launch.world_size));
+}
+
+// Writes the plan where every rank reads it, and starts one process for each.
+absl::StatusOr<int> StartRanks(const Plan& plan, const RunOptions& options) {
+  const std::string directory = PathIn(options.base_directory, plan.job.run().directory());
+  std::error_code error;
+  std::filesystem::create_directories(directory, error);
+  if (error) {
+    return absl::InvalidArgumentError(absl::StrCat(directory, ": ", error.message()));
+  }
+  const absl::StatusOr<std::string> bytes = SerializePlan(plan);
+  if (!bytes.ok()) return bytes.status();
+  const std::string path = directory + "/plan.plan";
+  const absl::Status written = WriteFile(path, *bytes);
+  if (!written.ok()) return written;
+
+  LocalLaunchOptions launch;
+  launch.arguments = {"planc", "run", path, absl::StrCat("--base=", options.base_directory)};
+  if (options.stop_after.has_value()) {
+    launch.arguments.push_back(absl::StrCat("--steps=", *options.stop_after));
+  }
+  if (options.profile) launch.arguments.push_back("--profile");
+  launch.world_size = plan.mesh.WorldSize();
+  launch.log_directory = directory + "/logs";
+  return LaunchLocal(launch);
+}
+
+}  // namespace
+
+int RunRun(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
+  absl::StatusOr<RunArguments> arguments = ReadArguments(args);
+  if (!arguments.ok()) return Usage(std::string(arguments.status().message()), err);
+  RunOptions& options = arguments->options;
+
+  LoadedPlan loaded;
+  const int code = LoadPlan("planc run", arguments->input, arguments->sets, err, &loaded);
+  if (code != kExitOk) return code;
+  const Plan& plan = loaded.plan;
+  const absl::StatusOr<LaunchConfig> launch = DetectLaunch();
+  const absl::Status launchable = launch.ok() ? CheckLaunch(plan, *launch) : launch.status();
+  if (!launchable.ok()) {
+    Report(launchable, err);
+    return kExitJobError;
+  }
+
+  // Whoever speaks for the job reads the data once, before anything is started.
+  const bool speaks = launch->source != LaunchSource::kLocal && launch->rank == 0;
+  if (speaks) {
+    const absl::Status data = CheckData(plan.job, options.base_directory);
+    if (!data.ok()) return Report(data, err);
+    out << "plan " << loaded.hash << ": " << plan.job.job() << ", " << plan.mesh.WorldSize()
+        << (plan.mesh.WorldSize() == 1 ? " rank\n" : " ranks\n");
+    out.flush();
+  }
+  if (launch->source == LaunchSource::kAlone && plan.mesh.WorldSize() > 1) {
+    const absl::StatusOr<int> ended = StartRanks(plan, options);
+    return ended.ok() ? *ended : Report(ended.status(), err);
+  }
+  options.peak_flops = PeakFlops(plan.job);
+  options.out = &out;
+  return Report(Train(plan, *launch, options), err);
+}
+
+}  // namespace planc

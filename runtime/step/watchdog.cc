@@ -1,0 +1,113 @@
+#include "runtime/step/watchdog.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "runtime/process_group/process_group.h"
+
+namespace planc {
+
+Watchdog::Watchdog(const Session& session, std::vector<const StreamRunner*> runners,
+                   absl::Duration deadline, std::function<void(const absl::Status&)> on_stall)
+    : session_(session),
+      runners_(std::move(runners)),
+      deadline_(deadline),
+      on_stall_(std::move(on_stall)),
+      thread_([this] { Loop(); }) {}
+
+Watchdog::~Watchdog() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    closing_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+void Watchdog::Arm() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    armed_ = true;
+    ++arming_;
+  }
+  changed_.notify_all();
+}
+
+void Watchdog::Disarm() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  armed_ = false;
+}
+
+void Watchdog::Loop() {
+  const auto poll =
+      absl::ToChronoNanoseconds(std::clamp(deadline_ / 8, absl::Milliseconds(1), absl::Seconds(5)));
+  std::unique_lock<std::mutex> lock(mutex_);
+  uint64_t seen_moves = 0;
+  uint64_t seen_arming = 0;
+  absl::Time last_move = absl::Now();
+  while (!closing_) {
+    if (!armed_) {
+      changed_.wait(lock, [this] { return armed_ || closing_; });
+    } else {
+      changed_.wait_for(lock, poll, [this] { return closing_; });
+    }
+    const uint64_t moves = Moves();
+    if (!armed_ || moves != seen_moves || arming_ != seen_arming) {
+      seen_moves = moves;
+      seen_arming = arming_;
+      last_move = absl::Now();
+    } else if (absl::Now() - last_move >= deadline_) {
+      lock.unlock();
+      on_stall_(absl::DeadlineExceededError(
+          absl::StrCat("nothing moved for ", absl::FormatDuration(deadline_), "\n", Report())));
+      lock.lock();
+      changed_.wait(lock, [this] { return closing_; });
+    }
+  }
+}
+
+uint64_t Watchdog::Moves() const {
+  uint64_t moves = 0;
+  for (const StreamRunner* runner : runners_) {
+    moves += runner->position().moves.load(std::memory_order_relaxed);
+  }
+  return moves;
+}
+
+// One line for each stream that is inside the program, the ones that communicate first: what they
+// wait for is outside this rank.
+std::string Watchdog::Report() const {
+  std::vector<std::string> running;
+  std::vector<std::string> waiting;
+  for (const StreamRunner* runner : runners_) {
+    const StreamPosition& position = runner->position();
+    const StreamPosition::Phase phase = position.phase.load(std::memory_order_relaxed);
+    const PreparedCall* const call = position.call.load(std::memory_order_relaxed);
+    if (phase == StreamPosition::Phase::kIdle || call == nullptr) continue;
+    const int index = position.instruction.load(std::memory_order_relaxed);
+    std::string line = absl::StrCat(
+        "  rank ", session_.rank(), ", stream ", StreamName(runner->stream()),
+        phase == StreamPosition::Phase::kRunning ? " is in " : " waits for events before ",
+        PositionText(session_.plan(), *call, position.microbatch.load(std::memory_order_relaxed),
+                     index));
+    const PreparedInstruction& instruction = session_.block(call->block).instructions[index];
+    if (instruction.group != nullptr) {
+      const GroupMembership& group = instruction.group->membership();
+      absl::StrAppend(&line, " [group ", group.name, " of ranks ",
+                      absl::StrJoin(group.members, " "));
+      if (instruction.peer >= 0) {
+        absl::StrAppend(&line, ", peer rank ", group.members[instruction.peer]);
+      }
+      absl::StrAppend(&line, "]");
+    }
+    (phase == StreamPosition::Phase::kRunning ? running : waiting).push_back(line);
+  }
+  running.insert(running.end(), waiting.begin(), waiting.end());
+  return absl::StrJoin(running, "\n");
+}
+
+}  // namespace planc

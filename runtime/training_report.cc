@@ -1,0 +1,157 @@
+#include "runtime/training_report.h"
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/data/mapped_file.h"
+#include "runtime/metrics/loss_curve.h"
+#include "runtime/metrics/memory_table.h"
+#include "runtime/metrics/step_metrics.h"
+#include "schemas/status.h"
+
+namespace planc {
+namespace {
+
+constexpr ProgramKind kStep = ProgramKind::kStep;
+
+// Instructions of the step program on its busiest stream.
+int64_t InstructionsPerStream(const Session& session) {
+  const PreparedProgram& program = session.program(kStep);
+  std::array<int64_t, kStreamCount> counts{};
+  for (const PreparedRepeat& repeat : program.repeats) {
+    for (int32_t c = 0; c < repeat.call_count; ++c) {
+      const int block = program.calls[repeat.first_call + c].block;
+      for (const Instruction& instruction : session.plan().blocks[block].instructions) {
+        counts[static_cast<int>(instruction.stream)] += repeat.count;
+      }
+    }
+  }
+  return std::max<int64_t>(1, *std::max_element(counts.begin(), counts.end()));
+}
+
+absl::Status WriteFile(const std::string& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file << text;
+  file.close();
+  if (!file) return absl::InternalError(absl::StrCat("cannot write ", path));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+double ModelFlopsPerStep(const Plan& plan) {
+  const double ranks_per_stage = static_cast<double>(plan.mesh.WorldSize() / plan.mesh[Axis::kPp]);
+  double flops = 0;
+  for (const RankClass& rank_class : plan.classes) {
+    for (const Repeat& repeat : rank_class.programs[static_cast<int>(kStep)].steps) {
+      for (const Call& call : repeat.calls) {
+        for (const Instruction& instruction : plan.blocks[call.block].instructions) {
+          if (instruction.label == Label::kRecompute) continue;
+          flops += instruction.cost.flops * static_cast<double>(repeat.count) * ranks_per_stage;
+        }
+      }
+    }
+  }
+  return flops;
+}
+
+absl::StatusOr<TrainingReport> TrainingReport::Open(const Session& session,
+                                                    const LaunchConfig& launch,
+                                                    const RunOptions& options, int64_t end) {
+  return TrainingReport(session, launch, options, end);
+}
+
+TrainingReport::TrainingReport(const Session& session, const LaunchConfig& launch,
+                               const RunOptions& options, int64_t end)
+    : session_(&session),
+      options_(&options),
+      speaks_(session.rank() == 0),
+      end_(end),
+      flops_per_step_(ModelFlopsPerStep(session.plan())) {
+  if (options.profile) profile_ = std::make_unique<RankProfile>(InstructionsPerStream(session));
+  if (speaks_ && options.out != nullptr) {
+    progress_ = std::make_unique<Progress>(*options.out, launch.terminal, end);
+  }
+}
+
+std::string TrainingReport::Directory() const {
+  return PathIn(options_->base_directory, session_->plan().job.run().directory());
+}
+
+absl::Status TrainingReport::OpenFiles(int64_t resumed) {
+  if (!speaks_) return absl::OkStatus();
+  PLANC_ASSIGN_OR_RETURN(
+      metrics_, MetricsWriter::Open(Directory(), resumed,
+                                    absl::ToDoubleSeconds(absl::Now() - absl::UnixEpoch())));
+  return absl::OkStatus();
+}
+
+void TrainingReport::StepBegins() { step_began_ = absl::Now(); }
+
+void TrainingReport::StepEnds() {
+  stepping_ += absl::Now() - step_began_;
+  ++steps_;
+}
+
+void TrainingReport::Note(const std::string& line) {
+  if (progress_ != nullptr) progress_->Note(line);
+}
+
+absl::Status TrainingReport::Write(int64_t steps_done, double lr,
+                                   const std::optional<double>& validation_loss) {
+  const Plan& plan = session_->plan();
+  const bool due = steps_done % plan.job.run().log_every_steps() == 0 || steps_done == end_;
+  if (!speaks_ || (!due && !validation_loss.has_value())) return absl::OkStatus();
+
+  const int64_t step_tokens = plan.job.batch().global() * plan.job.batch().sequence();
+  StepMetrics row;
+  row.step = steps_done;
+  row.tokens = steps_done * step_tokens;
+  row.loss = session_->Loss();
+  row.validation_loss = validation_loss;
+  row.grad_norm = session_->GradNorm();
+  row.lr = lr;
+  row.step_seconds = absl::ToDoubleSeconds(stepping_) / static_cast<double>(steps_);
+  row.tokens_per_second = static_cast<double>(step_tokens) / row.step_seconds;
+  if (options_->peak_flops.has_value()) {
+    const double peak = *options_->peak_flops * static_cast<double>(plan.mesh.WorldSize());
+    row.mfu = flops_per_step_ / row.step_seconds / peak;
+  }
+  for (int kind = 0; kind < kMemoryKindCount; ++kind) {
+    row.memory_bytes += session_->AllocatedBytes(static_cast<MemoryKind>(kind));
+  }
+  row.resident_bytes = PeakResidentBytes();
+  stepping_ = absl::ZeroDuration();
+  steps_ = 0;
+  if (progress_ != nullptr) progress_->Show(row);
+  return metrics_->Write(row, absl::ToDoubleSeconds(absl::Now() - absl::UnixEpoch()));
+}
+
+absl::Status TrainingReport::WriteProfile() {
+  const std::string stem = absl::StrCat(Directory(), "/profile-rank-", session_->rank());
+  PLANC_RETURN_IF_ERROR(
+      WriteFile(stem + ".json", ChromeTrace(session_->plan(), session_->rank(), *profile_)));
+  return WriteFile(stem + ".txt", ProfileTable(session_->plan(), *profile_));
+}
+
+absl::Status TrainingReport::Finish() {
+  if (profile_ != nullptr) PLANC_RETURN_IF_ERROR(WriteProfile());
+  if (!speaks_) return absl::OkStatus();
+  PLANC_RETURN_IF_ERROR(WriteLossCurve(Directory(), session_->plan().job.job()));
+  std::array<int64_t, kMemoryKindCount> allocated{};
+  for (int kind = 0; kind < kMemoryKindCount; ++kind) {
+    allocated[kind] = session_->AllocatedBytes(static_cast<MemoryKind>(kind));
+  }
+  progress_.reset();
+  if (options_->out != nullptr) {
+    *options_->out << "\nMemory of rank 0:\n"
+                   << MemoryTable(session_->rank_class(), allocated, PeakResidentBytes());
+    if (profile_ != nullptr) *options_->out << "\n" << ProfileTable(session_->plan(), *profile_);
+    options_->out->flush();
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace planc
