@@ -50,6 +50,9 @@ int ExitCodeOf(const absl::Status& status) {
       return kExitPeerLost;
     case absl::StatusCode::kResourceExhausted:
       return kExitDoesNotFit;
+    case absl::StatusCode::kFailedPrecondition:  // other plans, a checkpoint of another model
+    case absl::StatusCode::kNotFound:            // no such checkpoint
+      return kExitJobError;
     default:
       return kExitInternal;
   }
@@ -149,6 +152,10 @@ int RunRun(const std::vector<std::string>& args, std::ostream& out, std::ostream
   const int code = LoadPlan("planc run", arguments->input, arguments->sets, err, &loaded);
   if (code != kExitOk) return code;
   const Plan& plan = loaded.plan;
+  if (options.base_directory.empty()) {
+    options.base_directory = std::filesystem::path(arguments->input).parent_path().string();
+    if (options.base_directory.empty()) options.base_directory.assign(1, '.');
+  }
   const absl::StatusOr<LaunchConfig> launch = DetectLaunch();
   const absl::Status launchable = launch.ok() ? CheckLaunch(plan, *launch) : launch.status();
   if (!launchable.ok()) {

@@ -15,7 +15,7 @@ namespace planc {
 
 // How to run a plan; nothing here changes what is computed.
 struct RunOptions {
-  std::string base_directory;         // relative paths of the job start here; empty: here
+  std::string base_directory;         // relative paths of the job start here
   std::optional<int64_t> stop_after;  // end after this many optimizer steps, counted from step 0
   bool profile = false;               // time every instruction of the last step
   std::optional<double> peak_flops;   // of one rank's device, for the utilisation in the metrics

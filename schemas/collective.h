@@ -5,8 +5,8 @@
 
 namespace planc {
 
-// Elements of one member's chunk when `count` elements are split over `members`; the last chunks may
-// be shorter or empty.
+// Elements of one member's chunk when `count` elements are split over `members`; the last chunks
+// may be shorter or empty.
 constexpr int64_t ChunkElements(int64_t count, int64_t members) {
   return (count + members - 1) / members;
 }
@@ -25,8 +25,8 @@ constexpr bool AllReduceIsDirect(int64_t count, int64_t element_bytes) {
   return count * element_bytes <= kDirectAllReduceBytes;
 }
 
-// Scratch of an all-reduce over `count` elements: what the other members send at once, whole vectors or
-// chunks of them.
+// Scratch of an all-reduce over `count` elements: what the other members send at once, whole
+// vectors or chunks of them.
 constexpr int64_t AllReduceScratchBytes(int64_t count, int64_t members, int64_t element_bytes) {
   const int64_t received =
       AllReduceIsDirect(count, element_bytes) ? count : ChunkElements(count, members);

@@ -22,7 +22,7 @@ struct Origin {
 
 // What was asked, fully resolved: every key of job.proto that has a default, a preset value or a
 // derivation is set, `include` and `--set` are applied, no mesh axis is `auto`, and paths are
-// absolute or relative to the working directory. Built once, by LoadJob in compiler/spec.
+// absolute or relative to the folder of the job file. Built once, by LoadJob in compiler/spec.
 struct JobSpec {
   proto::Job job;
   std::map<std::string, Origin> origins;  // "mesh.tp" -> where its value came from

@@ -12,10 +12,10 @@ namespace planc {
 // How one logical tensor lies on one mesh axis.
 struct AxisLayout {
   enum class Kind : uint8_t {
-    kReplicated,   // every coordinate holds the same values
-    kShard,        // coordinate i holds the i-th equal slice of dimension `dim`
-    kPartialSum,   // the tensor is the sum over coordinates
-    kPartialMax,   // the tensor is the elementwise maximum over coordinates
+    kReplicated,  // every coordinate holds the same values
+    kShard,       // coordinate i holds the i-th equal slice of dimension `dim`
+    kPartialSum,  // the tensor is the sum over coordinates
+    kPartialMax,  // the tensor is the elementwise maximum over coordinates
   };
   Kind kind = Kind::kReplicated;
   int8_t dim = 0;  // kShard only
@@ -28,8 +28,8 @@ struct AxisLayout {
   friend bool operator==(const AxisLayout&, const AxisLayout&) = default;
 };
 
-// One AxisLayout per mesh axis, indexed by Axis. An axis of size 1 is always Replicated. The pp axis
-// is Replicated for everything that lives on one stage; scalars summed over stages are partial there.
+// One AxisLayout per mesh axis, indexed by Axis. An axis of size 1 is always Replicated. The pp
+// axis is Replicated for everything that lives on one stage; sums over stages are partial there.
 struct Layout {
   std::array<AxisLayout, kAxisCount> axes{};
 

@@ -9,11 +9,11 @@
 namespace planc {
 
 // Mesh axes from outermost to innermost. X(enumerator, text).
-#define PLANC_AXES(X)              \
-  X(kPp, "pp")                     \
-  X(kDpReplicate, "dp_replicate")  \
-  X(kDpShard, "dp_shard")          \
-  X(kCp, "cp")                     \
+#define PLANC_AXES(X)             \
+  X(kPp, "pp")                    \
+  X(kDpReplicate, "dp_replicate") \
+  X(kDpShard, "dp_shard")         \
+  X(kCp, "cp")                    \
   X(kTp, "tp")
 
 enum class Axis : uint8_t {

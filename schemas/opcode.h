@@ -41,7 +41,8 @@ struct OpcodeTraits {
 const OpcodeTraits& TraitsOf(Opcode opcode);
 // The opcode spelled `text`, if any.
 std::optional<Opcode> OpcodeFromText(const std::string& text);
-// Position of attribute `name` among the integer (real) attributes, -1 if the opcode has none of that name.
+// Position of attribute `name` among the integer (real) attributes, -1 if the opcode has none of
+// that name.
 int IntegerIndex(Opcode opcode, const std::string& name);
 int RealIndex(Opcode opcode, const std::string& name);
 int OperandIndex(Opcode opcode, const std::string& name);

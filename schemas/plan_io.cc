@@ -25,10 +25,6 @@ std::string HashText(const std::string& body) {
   return absl::StrFormat("%016x%016x", hash.high64, hash.low64);
 }
 
-std::string HeaderOf(const std::string& body) {
-  return absl::StrCat(kPlanMagic, kPlanFormatVersion, " ", HashText(body), " ", body.size(), "\n");
-}
-
 absl::StatusOr<std::string> BodyOf(const proto::Plan& image) {
   if (image.ByteSizeLong() > static_cast<size_t>(kMaximumPlanBytes)) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -97,12 +93,17 @@ absl::StatusOr<Header> ParseHeader(const std::string& bytes) {
 
 bool LooksLikePlan(const std::string& bytes) { return bytes.rfind(kPlanMagic, 0) == 0; }
 
+std::string SealPlanBody(const std::string& body) {
+  return absl::StrCat(kPlanMagic, kPlanFormatVersion, " ", HashText(body), " ", body.size(), "\n",
+                      body);
+}
+
 absl::StatusOr<std::string> SerializePlan(const Plan& plan) {
   const proto::Plan image = PlanToProto(plan);
   // What cannot be read is not written.
   PLANC_RETURN_IF_ERROR(PlanFromProto(image).status());
   PLANC_ASSIGN_OR_RETURN(const std::string body, BodyOf(image));
-  return HeaderOf(body) + body;
+  return SealPlanBody(body);
 }
 
 absl::StatusOr<std::string> PlanHash(const Plan& plan) {

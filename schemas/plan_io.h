@@ -27,6 +27,9 @@ inline constexpr int64_t kMaximumExpandedCalls = 50'000'000;  // of one program
 // True when `bytes` starts as a plan file does; says nothing about the rest.
 bool LooksLikePlan(const std::string& bytes);
 
+// A plan file with this body: puts the header line before it. Makes no checks.
+std::string SealPlanBody(const std::string& body);
+
 // The image of `plan`, field by field. Total: makes no checks.
 proto::Plan PlanToProto(const Plan& plan);
 

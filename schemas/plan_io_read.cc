@@ -22,6 +22,7 @@ constexpr uint32_t kLabelCount = 0
 #undef PLANC_COUNT_ROW
     ;
 constexpr uint32_t kLayoutKindCount = 4;
+constexpr size_t kMaximumName = 256;
 
 template <typename Enum>
 absl::Status ReadEnum(uint32_t value, uint32_t count, const char* what, Enum* out) {
@@ -36,8 +37,22 @@ absl::Status ReadEnum(uint32_t value, uint32_t count, const char* what, Enum* ou
 // A table of the plan, which must not be absurdly long.
 absl::Status CheckLength(int64_t length, const char* what) {
   if (length <= kMaximumTableEntries) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("plan: ", length, " ", what, "; at most ",
+  return absl::InvalidArgumentError(absl::StrCat("plan: ", length, " rows of ", what, "; at most ",
                                                  kMaximumTableEntries, " can be written"));
+}
+
+// Names are printed as they are, so they must not hold terminal controls or broken UTF-8.
+template <typename Rows>
+absl::Status CheckNames(const Rows& rows, const char* what) {
+  for (const auto& row : rows) {
+    const bool printable = std::all_of(row.name().begin(), row.name().end(),
+                                       [](char c) { return c >= 0x20 && c < 0x7f; });
+    if (!printable || row.name().size() > kMaximumName) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("plan: the name of a ", what, " is too long or not printable ASCII"));
+    }
+  }
+  return CheckLength(rows.size(), what);
 }
 
 template <typename Field, typename Array>
@@ -240,14 +255,14 @@ void ReadTraining(const proto::Plan& image, Plan* plan) {
 }  // namespace
 
 absl::StatusOr<Plan> PlanFromProto(const proto::Plan& image) {
-  PLANC_RETURN_IF_ERROR(CheckLength(image.groups_size(), "groups"));
-  PLANC_RETURN_IF_ERROR(CheckLength(image.pools_size(), "pools"));
-  PLANC_RETURN_IF_ERROR(CheckLength(image.buffers_size(), "buffers"));
-  PLANC_RETURN_IF_ERROR(CheckLength(image.events_size(), "events"));
-  PLANC_RETURN_IF_ERROR(CheckLength(image.blocks_size(), "blocks"));
-  PLANC_RETURN_IF_ERROR(CheckLength(image.units_size(), "units"));
-  PLANC_RETURN_IF_ERROR(CheckLength(image.params_size(), "parameters"));
-  PLANC_RETURN_IF_ERROR(CheckLength(image.classes_size(), "rank classes"));
+  PLANC_RETURN_IF_ERROR(CheckNames(image.groups(), "group"));
+  PLANC_RETURN_IF_ERROR(CheckNames(image.pools(), "pool"));
+  PLANC_RETURN_IF_ERROR(CheckNames(image.buffers(), "buffer"));
+  PLANC_RETURN_IF_ERROR(CheckNames(image.events(), "event"));
+  PLANC_RETURN_IF_ERROR(CheckNames(image.blocks(), "block"));
+  PLANC_RETURN_IF_ERROR(CheckNames(image.units(), "unit"));
+  PLANC_RETURN_IF_ERROR(CheckNames(image.params(), "parameter"));
+  PLANC_RETURN_IF_ERROR(CheckLength(image.classes_size(), "rank class"));
   Plan plan;
   plan.job = image.job();
   plan.job.DiscardUnknownFields();

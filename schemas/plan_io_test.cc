@@ -3,11 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <map>
 #include <random>
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "schemas/plan.h"
 
 namespace planc {
@@ -198,16 +198,8 @@ TEST(PlanIo, NamesTheVersionItCannotRead) {
       << status;
 }
 
-// Sealed as SerializePlan would: the checksum is right, the content is not.
-std::string Seal(const proto::Plan& image) {
-  const std::string body = image.SerializeAsString();
-  std::string bytes = *SerializePlan(Plan());
-  const std::string damaged = absl::StrCat(bytes.substr(0, bytes.find('\n') + 1), body);
-  std::string header = absl::StrCat("planc-plan 1 ", std::string(32, '0'), " ", body.size(), "\n");
-  const std::string message(ParsePlan(header + body).status().message());
-  const std::string marker = "hash is ";
-  return header.replace(13, 32, message.substr(message.find(marker) + marker.size(), 32)) + body;
-}
+// The checksum is right, the content is not.
+std::string Seal(const proto::Plan& image) { return SealPlanBody(image.SerializeAsString()); }
 
 TEST(PlanIo, RefusesContentThatNoPlanHas) {
   const proto::Plan good = PlanToProto(RandomPlan(12).Make());
@@ -227,6 +219,11 @@ TEST(PlanIo, RefusesContentThatNoPlanHas) {
   refused("layout", [](proto::Plan* p) { p->add_buffers()->add_layout(1); });
   refused("stream", [](proto::Plan* p) { p->add_events()->set_stream(99); });
   refused("opcode", [](proto::Plan* p) { p->add_blocks()->add_instructions()->set_opcode(999); });
+  refused("name with a terminal control",
+          [](proto::Plan* p) { p->add_pools()->set_name("\x1b[2J"); });
+  refused("name that is not ASCII", [](proto::Plan* p) { p->add_blocks()->set_name("\xff"); });
+  refused("name without end",
+          [](proto::Plan* p) { p->add_units()->set_name(std::string(1000, 'x')); });
   refused("half a wait", [](proto::Plan* p) { p->add_blocks()->add_instructions()->add_waits(1); });
   refused("no programs", [](proto::Plan* p) { p->add_classes(); });
   refused("missing default fields", [](proto::Plan* p) { p->clear_loss(); });

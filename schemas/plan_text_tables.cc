@@ -50,15 +50,15 @@ void AppendMemoryTables(const Plan& plan, std::string* text) {
   }
   absl::StrAppend(text, "\npools\n");
   for (const Pool& pool : plan.pools) {
-    absl::StrAppendFormat(text, "  %-24s %-13s stride %d\n", pool.name, MemoryKindName(pool.kind),
+    absl::StrAppendFormat(text, "  %-31s %-13s stride %d\n", pool.name, MemoryKindName(pool.kind),
                           pool.stride);
   }
   absl::StrAppend(text, "\nbuffers\n");
   for (const Buffer& buffer : plan.buffers) {
-    absl::StrAppendFormat(text, "  %-24s %-20s +%-11d %11d %-4s %-18s %s\n", buffer.name,
-                          PoolName(plan, buffer.pool), buffer.offset, buffer.bytes,
-                          DTypeName(buffer.dtype), ShapeText(buffer.shape),
-                          LayoutText(buffer.layout));
+    absl::StrAppendFormat(text, "  %-26s %-18s %-18s %d bytes at %s+%d\n", buffer.name,
+                          DTypeName(buffer.dtype) + ShapeText(buffer.shape),
+                          LayoutText(buffer.layout), buffer.bytes, PoolName(plan, buffer.pool),
+                          buffer.offset);
   }
   absl::StrAppend(text, "\nevents\n");
   for (const Event& event : plan.events) {

@@ -22,10 +22,10 @@ inline absl::Status WithContext(const absl::Status& status, const std::string& c
 #define PLANC_CONCAT(a, b) PLANC_CONCAT_INNER(a, b)
 
 // Evaluates an absl::Status expression and returns it from the function unless it is OK.
-#define PLANC_RETURN_IF_ERROR(expr)                   \
-  do {                                                \
-    absl::Status planc_status = (expr);               \
-    if (!planc_status.ok()) return planc_status;      \
+#define PLANC_RETURN_IF_ERROR(expr)              \
+  do {                                           \
+    absl::Status planc_status = (expr);          \
+    if (!planc_status.ok()) return planc_status; \
   } while (false)
 
 // Evaluates an absl::StatusOr expression; assigns its value to `lhs` or returns its status.

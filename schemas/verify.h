@@ -11,8 +11,9 @@ namespace planc {
 
 // One broken promise of a plan.
 struct Violation {
-  std::string rule;     // short name of the broken rule, e.g. "bounds", "overlap", "order", "deadlock"
-  std::string message;  // names rank class, program, call, instruction, buffer, and for deadlocks the cycle
+  std::string rule;  // short name of the broken rule, e.g. "bounds", "overlap", "order", "deadlock"
+  std::string
+      message;  // names rank class, program, call, instruction, buffer, and for deadlocks the cycle
 };
 
 // What was proven, for the reader of the plan.

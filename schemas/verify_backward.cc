@@ -63,8 +63,8 @@ void Executor::MatmulOf(const Site& site) {
   }
   if (use.layer >= 0) {
     if (c.depth != use.layer && c.depth != use.layer - 1) {
-      return Bad(site, "training", absl::StrCat("applies layer ", use.layer,
-                                                " to the output of layer ", c.depth));
+      return Bad(site, "training",
+                 absl::StrCat("applies layer ", use.layer, " to the output of layer ", c.depth));
     }
     c.depth = use.layer;
   }
@@ -112,13 +112,11 @@ void Executor::MatmulGradient(const Site& site, const Value& a, const Value& b) 
     return Bad(site, "gradient", "is not the gradient of the weight of its forward operation");
   }
   const WeightUse use = forward->weights[0];
-  Value c;
-  if (!ReadAccumulator(site, 2, &c)) return;
-  Values values{&a, &b, &c};
-  if (site.instruction->opcode == Opcode::kMatmul) values[2] = nullptr;
-  if (ApplyLayouts(site, values)) {
-    AddGradient(site, 2, use, Derive(site, &a, 1).microbatch, false);
-  }
+  Value c;  // Matmul overwrites what was there
+  c.kind = ValueKind::kZero;
+  c.layout.fill(kAnyLayout);
+  if (site.instruction->opcode == Opcode::kMatmulAdd && !ReadAccumulator(site, 2, &c)) return;
+  if (ApplyLayouts(site, Values{&a, &b, &c})) AddGradient(site, 2, c, use, dy.microbatch, false);
 }
 
 // RMSNorm and LayerNorm: dy, x, w, statistics, dx, dw(, db).
@@ -126,7 +124,8 @@ void Executor::NormBackward(const Site& site) {
   const Opcode opcode = site.instruction->opcode;
   const bool layer_norm =
       opcode == Opcode::kLayerNormBackward || opcode == Opcode::kLayerNormBackwardAdd;
-  const bool adds = opcode == Opcode::kRmsNormBackwardAdd || opcode == Opcode::kLayerNormBackwardAdd;
+  const bool adds =
+      opcode == Opcode::kRmsNormBackwardAdd || opcode == Opcode::kLayerNormBackwardAdd;
   const int statistics = layer_norm ? 2 : 1;
   const int dx_at = 3 + statistics;
   Value dy, x, w, dx, statistic[2], sums[2];
@@ -167,7 +166,7 @@ void Executor::NormBackward(const Site& site) {
   const int microbatch = result.microbatch;
   Write(site, dx_at, result);
   for (int i = 0; i < statistics; ++i) {
-    AddGradient(site, dx_at + 1 + i, uses[i], microbatch, false);
+    AddGradient(site, dx_at + 1 + i, sums[i], uses[i], microbatch, false);
   }
 }
 
@@ -191,8 +190,8 @@ void Executor::HeadNormBackward(const Site& site) {
   dy.terms = 1;
   dy.layout = codes_[0];
   Write(site, 0, dy);
-  AddGradient(site, 5, q, dy.microbatch, false);
-  AddGradient(site, 6, k, dy.microbatch, false);
+  AddGradient(site, 5, dwq, q, dy.microbatch, false);
+  AddGradient(site, 6, dwk, k, dy.microbatch, false);
 }
 
 void Executor::BiasBackward(const Site& site) {
@@ -200,7 +199,7 @@ void Executor::BiasBackward(const Site& site) {
   if (!ReadTensor(site, 0, &dy) || !ReadAccumulator(site, 1, &db)) return;
   const Definition* forward = Trace(site, dy, Opcode::kBiasForward);
   if (forward == nullptr || !ApplyLayouts(site, Values{&dy, &db})) return;
-  AddGradient(site, 1, forward->weights[0], dy.microbatch, false);
+  AddGradient(site, 1, db, forward->weights[0], dy.microbatch, false);
 }
 
 // Tables of tokens (tokens, dx, dtable) and of positions (dx, dtable).
@@ -218,7 +217,7 @@ void Executor::EmbeddingBackward(const Site& site) {
   }
   const Values values = tokens ? Values{&ids, &dx, &table} : Values{&dx, &table};
   if (!ApplyLayouts(site, values)) return;
-  AddGradient(site, dx_at + 1, forward->weights[0], dx.microbatch, tokens);
+  AddGradient(site, dx_at + 1, table, forward->weights[0], dx.microbatch, tokens);
 }
 
 void Executor::RopeBackward(const Site& site) {

@@ -46,8 +46,7 @@ class BoundsCheck {
     const int64_t element = SizeOf(plan_.buffers[operands[0].buffer].dtype);
     auto shapes = ShapesOf(instruction_->opcode, instruction_->integers.data(), members, element);
     if (instruction_->opcode == Opcode::kInitParameters) {
-      shapes[0].rows =
-          plan_.units[instruction_->integers[0]].elements / plan_.mesh[Axis::kDpShard];
+      shapes[0].rows = plan_.units[instruction_->integers[0]].elements / plan_.mesh[Axis::kDpShard];
     }
     for (size_t k = 0; k < operands.size(); ++k) Extent(operands[k]);
     for (size_t k = 0; k < operands.size(); ++k) Bytes(operands[k], shapes[k]);
@@ -70,8 +69,7 @@ class BoundsCheck {
     const int64_t last = Times(operand.shard_stride, plan_.mesh[Axis::kDpShard] - 1);
     const int64_t end = Plus(Plus(operand.offset, last), operand.bytes);
     // A view of one shard names the bytes of one rank, although it moves inside its slot.
-    const int64_t limit = operand.shard_stride == 0 ? buffer.bytes
-                                                    : Plus(buffer.bytes, last);
+    const int64_t limit = operand.shard_stride == 0 ? buffer.bytes : Plus(buffer.bytes, last);
     if (end > limit || Plus(buffer.offset, end) > plan_.pools[buffer.pool].stride) {
       Bad(absl::StrCat("operand ", buffer.name, " ends at byte ", end, " of ", limit));
     }
@@ -142,9 +140,7 @@ class BoundsCheck {
 
   // Collectives move elements unchanged; products keep their type or widen it.
   void SameTypes() {
-    const auto dtype = [&](int k) {
-      return plan_.buffers[instruction_->operands[k].buffer].dtype;
-    };
+    const auto dtype = [&](int k) { return plan_.buffers[instruction_->operands[k].buffer].dtype; };
     switch (instruction_->opcode) {
       case Opcode::kReduceScatter:
       case Opcode::kAllGather:

@@ -26,8 +26,7 @@ ParameterTable::ParameterTable(const Plan& plan)
     : plan_(plan), by_offset_(plan.units.size()), elements_(plan.units.size(), 0) {
   for (size_t p = 0; p < plan.params.size(); ++p) {
     by_offset_[plan.params[p].unit].push_back(static_cast<int>(p));
-    elements_[plan.params[p].unit] =
-        Plus(elements_[plan.params[p].unit], Elements(plan.params[p]));
+    elements_[plan.params[p].unit] = Plus(elements_[plan.params[p].unit], Elements(plan.params[p]));
   }
   for (std::vector<int>& list : by_offset_) {
     std::sort(list.begin(), list.end(), [&](int a, int b) {
@@ -74,7 +73,7 @@ WeightRange ParameterTable::Resolve(int unit, int64_t first_element, int64_t ele
 }
 
 void DefinitionTable::Clear() {
-  places_.assign(1024, Definition());
+  places_.assign(std::max<size_t>(places_.size(), 4096), Definition());
   used_ = 0;
 }
 

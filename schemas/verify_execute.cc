@@ -28,6 +28,10 @@ Executor::Executor(const FlatPlan& flat, Report& report)
     }
     units_.push_back(std::move(states));
   }
+  holders_.assign(plan_.units.size(), 0);
+  for (const auto& stage : units_) {
+    for (size_t u = 0; u < stage.size(); ++u) holders_[u] += stage[u].empty() ? 0 : 1;
+  }
   unit_uses_.assign(plan_.units.size(), 0);
   range_cache_.assign(flat.operands.size(), -1);
   for (Axis axis : kAllAxes) {
@@ -37,9 +41,8 @@ Executor::Executor(const FlatPlan& flat, Report& report)
 
 std::string Executor::Text(const Site& site) const {
   const FlatCall& call = *site.call;
-  std::string text =
-      absl::StrCat("stage ", site.stage, ", ", ProgramName(program_), ", ",
-                   plan_.blocks[call.block].name);
+  std::string text = absl::StrCat("stage ", site.stage, ", ", ProgramName(program_), ", ",
+                                  plan_.blocks[call.block].name);
   if (call.layer >= 0) absl::StrAppend(&text, " layer=", call.layer);
   if (call.microbatch >= 0) absl::StrAppend(&text, " microbatch=", call.microbatch);
   absl::StrAppend(&text, ", instruction ", site.instruction->index, " ",
@@ -52,13 +55,25 @@ void Executor::Bad(const Site& site, const char* rule, const std::string& messag
 }
 
 void Executor::BadOperand(const Site& site, int k, const char* rule, const std::string& message) {
-  if (report_.full()) return;
+  if (!report_.ok()) return;
   const std::string& name = TraitsOf(site.instruction->opcode).operands[k].name;
   Bad(site, rule, absl::StrCat("operand ", name, " (buffer ", BufferName(site, k), ") ", message));
 }
 
 const std::string& Executor::BufferName(const Site& site, int k) const {
   return plan_.buffers[site.operands[k].buffer].name;
+}
+
+bool Executor::CheckDeclared(const Site& site, int k, const AxisCodes& layout) {
+  const AxisCodes& declared = site.operands[k].declared;
+  for (int a = 0; a < kAxisCount; ++a) {
+    if (declared[a] == layout[a] || (layout[a] == kAsUnit && declared[a] == kRows)) continue;
+    BadOperand(site, k, "layout",
+               absl::StrCat("is declared ", CodeText(declared[a]), " on axis ",
+                            AxisName(static_cast<Axis>(a)), " but is ", CodeText(layout[a])));
+    return false;
+  }
+  return true;
 }
 
 void Executor::Touch(const Site& site, int k) {
@@ -110,6 +125,7 @@ bool Executor::ReadTensor(const Site& site, int k, Value* value) {
     return false;
   }
   *value = found;
+  if (!CheckDeclared(site, k, found.layout)) return false;
   if (found.kind == ValueKind::kScalar) return true;
   const bool flat = site.instruction->opcode == Opcode::kAdd ||
                     site.instruction->opcode == Opcode::kAccumulate ||
@@ -123,8 +139,7 @@ bool Executor::ReadTensor(const Site& site, int k, Value* value) {
   return CheckMicrobatch(site, found);
 }
 
-bool Executor::ReadScalar(const Site& site, int k, ValueRole role, bool may_be_zero,
-                          Value* value) {
+bool Executor::ReadScalar(const Site& site, int k, ValueRole role, bool may_be_zero, Value* value) {
   if (may_be_zero && IsZero(site, k)) {
     Touch(site, k);
     *value = Value();
@@ -147,6 +162,11 @@ void Executor::Write(const Site& site, int k, Value value) {
   value.dtype = operand.dtype;
   if (value.kind == ValueKind::kTensor && value.tile) {
     return BadOperand(site, k, "contents", "moves with dp_shard, but is no part of a flat unit");
+  }
+  // All-reduce leaves another layout in place than its operand is declared to have before it.
+  if (value.kind != ValueKind::kGradient && site.instruction->opcode != Opcode::kAllReduce &&
+      !CheckDeclared(site, k, value.layout)) {
+    return;
   }
   const int64_t first = site.memory->CellOf(operand, site.call->slots);
   ++report_.certificate().order_checks;
@@ -176,21 +196,22 @@ void Executor::WriteScratch(const Site& site) {
     if (!operand.scratch) continue;
     const int64_t first = site.memory->CellOf(operand, site.call->slots);
     ++report_.certificate().order_checks;
-    if (!site.memory->Write(site.instruction->stream, first,
-                            operand.last_cell - operand.first_cell, ValueStore::kScratchIndex)) {
+    if (!site.memory->Write(site.instruction->stream, first, operand.last_cell - operand.first_cell,
+                            ValueStore::kScratchIndex)) {
       BadOperand(site, k, "order", "is scratch that another stream may still use");
     }
   }
 }
 
-// Sets codes_ to the layouts of the written operands; values are those of read and updated operands.
+// Sets codes_ to the layouts of the written operands; values are those of read and updated
+// operands.
 bool Executor::ApplyLayouts(const Site& site, const Values& values) {
   for (AxisCodes& codes : codes_) codes.fill(kReplicated);
   for (Axis axis : axes_) {
     const int a = static_cast<int>(axis);
     AxisCase c{*site.instruction, axis, {}, {}};
     for (int k = 0; k < site.instruction->operand_count; ++k) {
-      c.in[k] = values[k] == nullptr ? kAnyLayout : values[k]->layout[a];
+      c.in[k] = values[k] == nullptr ? uint8_t{kAnyLayout} : values[k]->layout[a];
     }
     if (!ApplyAxisRule(c)) {
       if (report_.full()) return false;
@@ -214,13 +235,14 @@ void Executor::CheckAliases(const Site& site) {
     const FlatOperand& x = site.operands[a];
     const FlatOperand& y = site.operands[b];
     if (site.call->slots[x.binding] != site.call->slots[y.binding]) continue;
-    Bad(site, "overlap", absl::StrCat("operands ", BufferName(site, a), " and ",
-                                      BufferName(site, b), " share memory"));
+    Bad(site, "overlap",
+        absl::StrCat("operands ", BufferName(site, a), " and ", BufferName(site, b),
+                     " share memory"));
   }
 }
 
 void Executor::Execute(const Site& site) {
-  if (report_.full()) return;
+  if (!report_.ok()) return;
   if (!site.instruction->aliases.empty()) CheckAliases(site);
   switch (site.instruction->opcode) {
     case Opcode::kEmbeddingForward:

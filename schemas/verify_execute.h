@@ -23,12 +23,13 @@ struct Site {
   const FlatOperand* operands = nullptr;
 };
 
-// Executes a plan on symbolic values: each range of memory holds a Value that says what the plan put
-// there. One rank stands for its class; instructions come in an order that respects streams, events
-// and communication. What the plan must be to pass:
+// Executes a plan on symbolic values: each range of memory holds a Value that says what the plan
+// put there. One rank stands for its class; instructions come in an order that respects streams,
+// events and communication. What the plan must be to pass:
 //   * every operand holds, whole and in its type, what the operation needs, in a layout that it
 //     takes (verify_layouts.h), of the microbatch and layer of the call;
-//   * every backward operation gets the complete gradient of its forward operation's result, and the
+//   * every backward operation gets the complete gradient of its forward operation's result, and
+//   the
 //     values which that operation used;
 //   * gradients of parameters have one contribution of each microbatch (and use) when AdamW sees
 //     them, and are reduced over every axis on which they were partial;
@@ -53,8 +54,8 @@ class Executor {
  private:
   // What is known of one unit on one stage and slot.
   struct UnitState {
-    int version = 0;    // updates of its master weights
-    int updates = 0;    // in this step
+    int version = 0;     // updates of its master weights
+    int updates = 0;     // in this step
     bool ready = false;  // has initial values
   };
   using Values = std::array<const Value*, kMaxOperands>;
@@ -63,7 +64,9 @@ class Executor {
   void Bad(const Site& site, const char* rule, const std::string& message);
   void BadOperand(const Site& site, int k, const char* rule, const std::string& message);
   const std::string& BufferName(const Site& site, int k) const;
-  void Touch(const Site& site, int k);  // reads the cells of operand k, in order
+  // Whether the buffer of operand k is declared to have this layout.
+  bool CheckDeclared(const Site& site, int k, const AxisCodes& layout);
+  void Touch(const Site& site, int k);                  // reads the cells of operand k, in order
   const Value& ValueOf(const Site& site, int k) const;  // of its first cell
   bool ReadTensor(const Site& site, int k, Value* value);
   bool ReadScalar(const Site& site, int k, ValueRole role, bool may_be_zero, Value* value);
@@ -86,8 +89,7 @@ class Executor {
   void Backward(const Site& site);
   void MatmulOf(const Site& site);
   void MatmulGradient(const Site& site, const Value& a, const Value& b);
-  void MatmulBackward(const Site& site, const Value& dy, const Value& weight,
-                      const WeightUse& use);
+  void MatmulBackward(const Site& site, const Value& dy, const Value& weight, const WeightUse& use);
   void NormBackward(const Site& site);
   void HeadNormBackward(const Site& site);
   void BiasBackward(const Site& site);
@@ -96,42 +98,56 @@ class Executor {
   void AttentionBackward(const Site& site);
   void ActivationBackward(const Site& site);
   void AddOf(const Site& site);
-  // The forward operation whose result `dy` is the complete gradient of, seen through sums and biases.
+  // The forward operation whose result `dy` is the complete gradient of, seen through sums and
+  // biases.
   const Definition* Trace(const Site& site, const Value& dy, Opcode opcode);
   int TermsToward(const Value& gradient, uint64_t target);
   bool IsComplete(const Value& gradient);
   const Definition* FindThrough(uint64_t hash, Opcode opcode, int limit);
   bool ReachesThrough(uint64_t hash, uint64_t target, int limit);
-  void AddGradient(const Site& site, int k, const WeightUse& weight, int microbatch,
-                   bool embedding);
+  void AddGradient(const Site& site, int k, const Value& before, const WeightUse& weight,
+                   int microbatch, bool embedding);
 
-  // verify_units.cc
-  void Unit(const Site& site);
+  // verify_units.cc: ranges of flat units.
   bool ReadWeight(const Site& site, int k, Value* value, WeightUse* use);
-  bool ReadParameter(const Site& site, int k, ValueRole role, Value* value);
+  bool ReadParameter(const Site& site, int k, Value* value);
   bool ReadAccumulator(const Site& site, int k, Value* value);
   bool ReadGradient(const Site& site, int k, Value* value);
-  bool ReadFlat(const Site& site, int k, Value* value);
+  bool AddView(const Site& site, int k, int64_t begin, int64_t end, const Value& view,
+               Value* gradient);
   bool SliceTile(const Site& site, int k, Value* value);
+  bool CheckLayer(const Site& site, int layer);
+  UnitState* StateOf(int stage, int unit, int layer);
+
+  // verify_optimizer.cc
+  void Unit(const Site& site);
   void InitParameters(const Site& site);
   void SumSquares(const Site& site);
   void Clip(const Site& site);
   void Adamw(const Site& site);
-  void CastOrAccumulate(const Site& site);
+  void Cast(const Site& site);
+  void Accumulate(const Site& site);
   bool CheckGradientIsComplete(const Site& site, const Value& gradient);
-  int SlotOfLayer(int stage, int unit, int layer) const;
-  UnitState* StateOf(int stage, int unit, int layer);
-  bool HoldsUnit(int stage, int unit) const;
+  bool CheckUnitRange(const Site& site, int k, const Value& value, const Value& gradient,
+                      ValueRole role);
 
   // verify_collectives.cc
   void Collective(const Site& site);
-  void AllReduce(const Site& site);
-  bool Reduced(const Site& site, const Value& value, Value* result);
+  void ReduceScatter(const Site& site);
+  void AllGather(const Site& site);
+  void AllReduce(const std::vector<Site>& sites);
+  void AllReduceTile(const std::vector<Site>& sites);
+  int ReduceRun(const std::vector<Site>& sites, int64_t at);
+  bool Merge(const std::vector<Site>& sites, const std::vector<Value>& values, Value* sum);
+  bool Reduce(const Site& site, Value* value);
+  bool SingleAxis(const Site& site, Axis* axis);
 
-  // verify_training_state.cc
+  // verify_state.cc: what must hold between programs.
+  void SetInitialMoments(int stage);
   void CheckScalar(int stage, int buffer, ValueRole role, const char* name);
-  void CheckUnitsUpdated();
-  void CheckRepeatable(const std::vector<std::vector<int>>& before);
+  void CheckUnits(bool updated);
+  void CheckRepeatable();
+  bool SameState(int stage, int before, int after);
   std::vector<std::vector<int>> Snapshot();
 
   const FlatPlan& flat_;
@@ -140,14 +156,16 @@ class Executor {
   ValueStore store_;
   ParameterTable parameters_;
   DefinitionTable definitions_;
-  std::vector<Memory> memories_;                             // by stage
-  std::vector<std::vector<std::vector<UnitState>>> units_;   // by stage, unit, slot
-  std::vector<std::vector<int>> layer_slots_;                // by stage, layer
-  std::vector<int> unit_uses_;                               // bit 0: weights, bit 1: embedding
-  std::vector<int> range_cache_;                             // by flat operand
-  std::vector<std::vector<int>> published_;                  // values after publish, by stage
-  std::array<AxisCodes, kMaxOperands> codes_{};              // after the instruction
-  std::vector<Axis> axes_;                                   // split within a stage
+  std::vector<Memory> memories_;                            // by stage
+  std::vector<std::vector<std::vector<UnitState>>> units_;  // by stage, unit, slot
+  std::vector<std::vector<int>> layer_slots_;               // by stage, layer
+  std::vector<int> holders_;                                // stages, by unit
+  std::vector<int> unit_uses_;                              // bit 0: weights, bit 1: embedding
+  std::vector<int> range_cache_;                            // by flat operand
+  std::vector<std::vector<int>> published_;                 // values after publish, by stage
+  std::vector<std::vector<int>> stepped_;                   // values after a step
+  std::array<AxisCodes, kMaxOperands> codes_{};             // after the instruction
+  std::vector<Axis> axes_;                                  // split within a stage
   ProgramKind program_ = ProgramKind::kInit;
   int64_t layers_ = 0;
 };

@@ -18,8 +18,8 @@ bool IsOwnChunk(const FlatOperand& chunk, const FlatOperand& whole) {
 bool MayShare(Opcode opcode, const FlatOperand& written, const FlatOperand& other, int written_at,
               int other_at) {
   const auto pair = [&](int w, int o) { return written_at == w && other_at == o; };
-  const bool same = written.begin == other.begin && written.end == other.end &&
-                    written.tile == other.tile;
+  const bool same =
+      written.begin == other.begin && written.end == other.end && written.tile == other.tile;
   switch (opcode) {
     case Opcode::kRmsNormForward:
       return same && pair(2, 0);
@@ -63,6 +63,20 @@ void FindAliases(const FlatPlan& flat, FlatInstruction& instruction) {
   }
 }
 
+uint8_t CodeOf(const AxisLayout& layout) {
+  switch (layout.kind) {
+    case AxisLayout::Kind::kReplicated:
+      return kReplicated;
+    case AxisLayout::Kind::kPartialSum:
+      return kPartialSum;
+    case AxisLayout::Kind::kPartialMax:
+      return kPartialMax;
+    case AxisLayout::Kind::kShard:
+      break;
+  }
+  return layout.dim == 0 ? kRows : layout.dim == 1 ? kColumns : kOtherDimension;
+}
+
 FlatOperand FlattenOperand(const Plan& plan, const Operand& operand, Access access,
                            const OperandShape& shape) {
   const Buffer& buffer = plan.buffers[operand.buffer];
@@ -83,6 +97,7 @@ FlatOperand FlattenOperand(const Plan& plan, const Operand& operand, Access acce
                   ? operand.bytes / SizeOf(buffer.dtype) / std::max<int64_t>(shape.columns, 1)
                   : shape.rows;
   flat.columns = shape.columns;
+  for (Axis axis : kAllAxes) flat.declared[static_cast<int>(axis)] = CodeOf(buffer.layout[axis]);
   return flat;
 }
 
@@ -107,11 +122,11 @@ FlatInstruction FlattenInstruction(FlatPlan& flat, int b, int i) {
     const GroupKind& group = plan.groups[source.group];
     result.group_axes = group.axes;
     result.pipeline_ends = group.pipeline_ends;
-    result.crosses_stages =
-        (group.axes & AxisBit(Axis::kPp)) != 0 && plan.mesh[Axis::kPp] > 1;
+    result.crosses_stages = (group.axes & AxisBit(Axis::kPp)) != 0 && plan.mesh[Axis::kPp] > 1;
   }
   result.identity = Mix(0, static_cast<uint64_t>(source.opcode));
-  for (int64_t v : source.integers) result.identity = Mix(result.identity, static_cast<uint64_t>(v));
+  for (int64_t v : source.integers)
+    result.identity = Mix(result.identity, static_cast<uint64_t>(v));
   for (double v : source.reals) result.identity = Mix(result.identity, Bits(v));
   result.first_operand = static_cast<int>(flat.operands.size());
   result.operand_count = static_cast<int>(source.operands.size());
@@ -201,8 +216,7 @@ FlatProgram FlattenProgram(const FlatPlan& flat, const RankClass& rank_class, Pr
   const auto add = [&](const Call& call, int microbatch) {
     const FlatBlock& block = flat.blocks[call.block];
     program.calls.push_back({call.block, call.layer, microbatch, call.slots.data(),
-                             program.instructions,
-                             static_cast<int64_t>(program.wait_record.size()),
+                             program.instructions, static_cast<int64_t>(program.wait_record.size()),
                              static_cast<int64_t>(program.records.size())});
     for (int i = 0; i < block.count; ++i) {
       const FlatInstruction& instruction = flat.instructions[block.first_instruction + i];
@@ -234,6 +248,32 @@ int64_t CountCells(const FlatPlan& flat) {
   for (const RankClass& rank_class : flat.plan->classes) {
     for (size_t p = 0; p < flat.pool_cells.size(); ++p) {
       total = Plus(total, Times(flat.pool_cells[p], rank_class.pool_slots[p]));
+    }
+  }
+  return total;
+}
+
+int64_t CountAccesses(const FlatPlan& flat) {
+  std::vector<int64_t> of_block;
+  for (const FlatBlock& block : flat.blocks) {
+    int64_t accesses = 0;
+    for (int i = 0; i < block.count; ++i) {
+      const FlatInstruction& instruction = flat.instructions[block.first_instruction + i];
+      for (int k = 0; k < instruction.operand_count; ++k) {
+        const FlatOperand& operand = flat.operands[instruction.first_operand + k];
+        accesses += operand.last_cell - operand.first_cell;
+      }
+    }
+    of_block.push_back(accesses);
+  }
+  int64_t total = 0;
+  for (const RankClass& rank_class : flat.plan->classes) {
+    for (const Program& program : rank_class.programs) {
+      for (const Repeat& repeat : program.steps) {
+        for (const Call& call : repeat.calls) {
+          total = Plus(total, Times(repeat.count, of_block[call.block]));
+        }
+      }
     }
   }
   return total;

@@ -10,6 +10,19 @@
 
 namespace planc::verifying {
 
+// How a value lies on one axis, as one byte.
+enum LayoutCode : uint8_t {
+  kReplicated = 0,
+  kPartialSum = 1,
+  kPartialMax = 2,
+  kAsUnit = 3,          // a flat unit, split as each of its parameters is
+  kRows = 4,            // split along dimension 0
+  kColumns = 5,         // split along dimension 1
+  kAnyLayout = 6,       // zeros: whatever the reader takes them for
+  kOtherDimension = 7,  // split along a further dimension; no operation knows it
+};
+using AxisCodes = std::array<uint8_t, kAxisCount>;
+
 // One operand with everything that does not depend on the call. The slot of its pool is cut into
 // cells at every byte where some operand of the plan begins or ends, so that operands cover whole
 // cells. An operand that moves with the dp_shard coordinate covers the cells of all coordinates;
@@ -30,6 +43,7 @@ struct FlatOperand {
   DType dtype = DType::kF32;
   Access access = Access::kRead;
   bool scratch = false;
+  AxisCodes declared{};  // layout of the buffer, as LayoutCode
 };
 
 struct FlatInstruction {
@@ -45,15 +59,15 @@ struct FlatInstruction {
   uint64_t identity = 0;  // hash of opcode and attributes
   int first_operand = 0;
   int operand_count = 0;
-  int first_wait = 0;    // waits of the block before this instruction
-  int first_record = 0;  // records of the block before this instruction
+  int first_wait = 0;                        // waits of the block before this instruction
+  int first_record = 0;                      // records of the block before this instruction
   std::vector<std::pair<int, int>> aliases;  // operands that may not share memory in one call
 };
 
 struct FlatBlock {
   int first_instruction = 0;  // FlatPlan::instructions
   int count = 0;
-  int waits = 0;    // over all its instructions
+  int waits = 0;  // over all its instructions
   int records = 0;
   std::array<std::vector<int>, kStreamCount> on_stream;  // instruction indices within the block
 };
@@ -64,7 +78,7 @@ struct FlatPlan {
   std::vector<FlatOperand> operands;
   std::vector<FlatInstruction> instructions;
   std::vector<FlatBlock> blocks;
-  std::vector<int> pool_cells;               // cells of one slot
+  std::vector<int> pool_cells;             // cells of one slot
   std::vector<std::vector<int64_t>> cuts;  // per pool: where its cells begin, and the end
 };
 
@@ -98,8 +112,10 @@ uint64_t Mix(uint64_t hash, uint64_t value);
 FlatPlan Flatten(const Plan& plan);
 FlatProgram FlattenProgram(const FlatPlan& flat, const RankClass& rank_class, ProgramKind kind);
 
-// Cells that the classes need together; kMaxNumber at most.
+// Cells that the classes need together, and accesses of cells when all programs run once;
+// kMaxNumber at most.
 int64_t CountCells(const FlatPlan& flat);
+int64_t CountAccesses(const FlatPlan& flat);
 
 }  // namespace planc::verifying
 

@@ -49,8 +49,9 @@ bool Executor::CheckMicrobatch(const Site& site, const Value& value) {
       value.microbatch == site.call->microbatch) {
     return true;
   }
-  Bad(site, "contents", absl::StrCat("works on microbatch ", value.microbatch, " in a call for ",
-                                     site.call->microbatch));
+  Bad(site, "contents",
+      absl::StrCat("works on microbatch ", value.microbatch, " in a call for ",
+                   site.call->microbatch));
   return false;
 }
 
@@ -61,8 +62,8 @@ Value Executor::Derive(const Site& site, const Value* values, int count) {
   for (int i = 0; i < count; ++i) {
     if (values[i].microbatch >= 0) {
       if (result.microbatch >= 0 && result.microbatch != values[i].microbatch) {
-        Bad(site, "contents", absl::StrCat("mixes microbatches ", result.microbatch, " and ",
-                                           values[i].microbatch));
+        Bad(site, "contents",
+            absl::StrCat("mixes microbatches ", result.microbatch, " and ", values[i].microbatch));
       }
       result.microbatch = values[i].microbatch;
     }
@@ -119,8 +120,8 @@ void Executor::Forward(const Site& site) {
     const int layer = definition.weights[w].layer;
     if (layer < 0) continue;
     if (result.depth != layer && result.depth != layer - 1) {
-      return Bad(site, "training", absl::StrCat("applies layer ", layer, " to the output of layer ",
-                                                result.depth));
+      return Bad(site, "training",
+                 absl::StrCat("applies layer ", layer, " to the output of layer ", result.depth));
     }
     result.depth = layer;
   }
@@ -167,8 +168,7 @@ void Executor::Loss(const Site& site) {
   const bool training = site.instruction->opcode == Opcode::kLossGradient;
   const int loss_at = training ? 4 : 3;
   Value max, pair, targets, logits, loss;
-  if (!ReadTensor(site, 0, &max) || !ReadTensor(site, 1, &pair) ||
-      !ReadTensor(site, 2, &targets) ||
+  if (!ReadTensor(site, 0, &max) || !ReadTensor(site, 1, &pair) || !ReadTensor(site, 2, &targets) ||
       !ReadScalar(site, loss_at, ValueRole::kLoss, true, &loss)) {
     return;
   }

@@ -180,8 +180,8 @@ bool LossRule(AxisCase& c) {
   if (loss == 4) {
     const uint8_t logits = c.in[3];
     c.out[3] = logits;
-    const bool fits = logits == kS1 ? c.axis == Axis::kTp && rows == kR
-                                    : c.axis != Axis::kTp && logits == rows;
+    const bool fits =
+        logits == kS1 ? c.axis == Axis::kTp && rows == kR : c.axis != Axis::kTp && logits == rows;
     if (!fits) return false;
   }
   return Sum(c, loss, rows == kR ? kR : kP);
@@ -276,19 +276,9 @@ bool ApplyAxisRule(AxisCase& c) {
     case Opcode::kCast:
     case Opcode::kAccumulate:
       return ElementwiseRule(c);
-    case Opcode::kZero:
-    case Opcode::kAllReduce:
-    case Opcode::kReduceScatter:
-    case Opcode::kAllGather:
-    case Opcode::kSend:
-    case Opcode::kRecv:
-    case Opcode::kLoadTokens:
-    case Opcode::kLoadTargets:
-    case Opcode::kInitParameters:
-    case Opcode::kRopeTable:
-      break;  // these are not local operations on values
+    default:
+      return false;  // no local operation on values
   }
-  return false;
 }
 
 bool ApplyCollectiveRule(Opcode opcode, bool maximum, uint8_t in, uint8_t* out) {
@@ -306,8 +296,8 @@ bool ApplyCollectiveRule(Opcode opcode, bool maximum, uint8_t in, uint8_t* out) 
 }
 
 const char* CodeText(uint8_t code) {
-  static constexpr const char* kTexts[] = {"R", "P", "M", "U", "S0", "S1", "any"};
-  return code < 7 ? kTexts[code] : "?";
+  static constexpr const char* kTexts[] = {"R", "P", "M", "U", "S0", "S1", "any", "S"};
+  return code < 8 ? kTexts[code] : "?";
 }
 
 }  // namespace planc::verifying

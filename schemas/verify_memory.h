@@ -10,18 +10,6 @@
 
 namespace planc::verifying {
 
-// How a value lies on one axis, as one byte. kAsUnit: split as each parameter of a flat unit is.
-enum LayoutCode : uint8_t {
-  kReplicated = 0,
-  kPartialSum = 1,
-  kPartialMax = 2,
-  kAsUnit = 3,
-  kRows = 4,     // split along dimension 0
-  kColumns = 5,  // split along dimension 1
-  kAnyLayout = 6,  // zeros: whatever the reader takes them for
-};
-using AxisCodes = std::array<uint8_t, kAxisCount>;
-
 enum class ValueKind : uint8_t {
   kNone,       // never written
   kZero,       // zeros
@@ -98,8 +86,8 @@ using Clock = std::array<uint32_t, kStreamCount>;
 
 struct Cell {
   int32_t value = ValueStore::kNoneIndex;
-  uint32_t write = 0;  // number of the last write on its stream; 0: none
-  Clock reads{};       // number of the last read, by stream
+  uint32_t write = 0;       // number of the last write on its stream; 0: none
+  Clock reads{};            // number of the last read, by stream
   int32_t written_in = -1;  // program that wrote it last
   uint8_t write_stream = 0;
   bool live_in = false;  // a program that repeats reads it before writing it
@@ -107,9 +95,9 @@ struct Cell {
 
 // Memory and streams of one rank that stands for its class.
 //
-// Order is proven with vector clocks: clock[s][t] is the number of the last instruction on stream t that is
-// known to be complete when the next instruction on stream s starts. An access is in order when the
-// accesses it conflicts with are known to be complete.
+// Order is proven with vector clocks: clock[s][t] is the number of the last instruction on stream t
+// that is known to be complete when the next instruction on stream s starts. An access is in order
+// when the accesses it conflicts with are known to be complete.
 class Memory {
  public:
   Memory(const FlatPlan& flat, const RankClass& rank_class, ValueStore& store);
@@ -129,8 +117,8 @@ class Memory {
   int64_t PoolCell(int pool, int64_t slot, int cell) const {
     return base_[pool] + slot * flat_.pool_cells[pool] + cell;
   }
-  // Accesses `count` cells from `first` for the next instruction on `stream`; false when the access is not
-  // ordered after an access it conflicts with, whose stream is then in conflict().
+  // Accesses `count` cells from `first` for the next instruction on `stream`; false when the access
+  // is not ordered after an access it conflicts with, whose stream is then in conflict().
   bool Read(int stream, int64_t first, int count);
   bool Write(int stream, int64_t first, int count, int value);
   int conflict() const { return conflict_; }

@@ -10,7 +10,6 @@ ValueStore::ValueStore() {
   values_[kZeroIndex].kind = ValueKind::kZero;
   values_[kZeroIndex].layout.fill(kAnyLayout);
   values_[kScratchIndex].kind = ValueKind::kScratch;
-  for (Value& value : values_) value.references = 1;  // these stay
 }
 
 int ValueStore::Add(const Value& value) {
@@ -28,6 +27,7 @@ int ValueStore::Add(const Value& value) {
 }
 
 void ValueStore::Release(int index) {
+  if (index <= kScratchIndex) return;  // these stay
   if (--values_[index].references == 0) free_.push_back(index);
 }
 
@@ -109,7 +109,8 @@ void Memory::SetInitial(int64_t cell, int value) {
 }
 
 std::pair<int, int> Memory::PoolOf(int64_t cell) const {
-  int pool = static_cast<int>(std::upper_bound(base_.begin(), base_.end(), cell) - base_.begin()) - 1;
+  int pool =
+      static_cast<int>(std::upper_bound(base_.begin(), base_.end(), cell) - base_.begin()) - 1;
   while (pool > 0 && flat_.pool_cells[pool] == 0) --pool;
   const int cells = std::max(flat_.pool_cells[pool], 1);
   return {pool, static_cast<int>((cell - base_[pool]) % cells)};

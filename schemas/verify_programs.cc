@@ -1,6 +1,7 @@
 // Calls of every program: bounded in number, and each names a block, slots, a layer and a
 // microbatch that exist.
 #include <algorithm>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "schemas/verify_report.h"
@@ -8,8 +9,14 @@
 namespace planc::verifying {
 namespace {
 
-bool CallIsValid(const Plan& plan, const RankClass& rank_class, const Call& call,
-                 const std::string& where, Report& report) {
+// One class with its layers in order.
+struct Holder {
+  const RankClass& rank_class;
+  std::vector<int> layers;
+};
+
+bool CallIsValid(const Plan& plan, const Holder& holder, const Call& call, const std::string& where,
+                 Report& report) {
   if (call.block < 0 || call.block >= static_cast<int64_t>(plan.blocks.size())) {
     report.Add("structure", absl::StrCat(where, " calls no block"));
     return false;
@@ -21,16 +28,16 @@ bool CallIsValid(const Plan& plan, const RankClass& rank_class, const Call& call
     return false;
   }
   for (size_t i = 0; i < call.slots.size(); ++i) {
-    const int32_t slots = rank_class.pool_slots[block.bindings[i]];
+    const int32_t slots = holder.rank_class.pool_slots[block.bindings[i]];
     if (call.slots[i] < 0 || call.slots[i] >= slots) {
-      report.Add("bounds", absl::StrCat(where, " (", block.name, ") uses slot ", call.slots[i],
-                                        " of pool ", plan.pools[block.bindings[i]].name,
-                                        ", which has ", slots));
+      report.Add("bounds",
+                 absl::StrCat(where, " (", block.name, ") uses slot ", call.slots[i], " of pool ",
+                              plan.pools[block.bindings[i]].name, ", which has ", slots));
       return false;
     }
   }
-  const auto& layers = rank_class.layers;
-  if (call.layer != -1 && std::find(layers.begin(), layers.end(), call.layer) == layers.end()) {
+  if (call.layer != -1 &&
+      !std::binary_search(holder.layers.begin(), holder.layers.end(), call.layer)) {
     report.Add("structure", absl::StrCat(where, " (", block.name, ") is about layer ", call.layer,
                                          ", which the stage does not hold"));
     return false;
@@ -38,8 +45,15 @@ bool CallIsValid(const Plan& plan, const RankClass& rank_class, const Call& call
   return true;
 }
 
-// Instructions of one repeat, and whether its microbatches stay in range.
-int64_t RepeatSize(const Plan& plan, const RankClass& rank_class, const Repeat& repeat,
+// Steps of work that one call of the block is: itself, instructions, waits and records.
+int64_t BlockSize(const Block& block) {
+  size_t size = 1 + block.instructions.size();
+  for (const Instruction& i : block.instructions) size += i.waits.size() + i.records.size();
+  return static_cast<int64_t>(size);
+}
+
+// The size of one repeat, and whether its microbatches stay in range.
+int64_t RepeatSize(const Plan& plan, const Holder& holder, const Repeat& repeat,
                    const std::string& where, Report& report) {
   if (repeat.count < 0 || repeat.count > kMaxInstructions) {
     report.Add("structure", absl::StrCat(where, " repeats ", repeat.count, " times"));
@@ -47,8 +61,8 @@ int64_t RepeatSize(const Plan& plan, const RankClass& rank_class, const Repeat& 
   }
   int64_t size = 0;
   for (const Call& call : repeat.calls) {
-    if (!CallIsValid(plan, rank_class, call, where, report)) return kMaxNumber;
-    size += 1 + static_cast<int64_t>(plan.blocks[call.block].instructions.size());
+    if (!CallIsValid(plan, holder, call, where, report)) return kMaxNumber;
+    size += BlockSize(plan.blocks[call.block]);
     if (call.microbatch == -1 || repeat.count == 0) continue;
     const int64_t last =
         call.microbatch + (repeat.count - 1) * static_cast<int64_t>(repeat.microbatch_step);
@@ -67,12 +81,16 @@ int64_t RepeatSize(const Plan& plan, const RankClass& rank_class, const Repeat& 
 void CheckPrograms(const Plan& plan, Report& report) {
   int64_t total = 0;
   int64_t cells = 0;
+  size_t layers = 0;
   for (const RankClass& rank_class : plan.classes) {
+    Holder holder{rank_class, rank_class.layers};
+    std::sort(holder.layers.begin(), holder.layers.end());
+    layers += holder.layers.size();
     for (int p = 0; p < kProgramCount && !report.full(); ++p) {
       const std::string where =
           absl::StrCat("stage ", rank_class.stage, ", ", ProgramName(static_cast<ProgramKind>(p)));
       for (const Repeat& repeat : rank_class.programs[p].steps) {
-        total = Plus(total, RepeatSize(plan, rank_class, repeat, where, report));
+        total = Plus(total, RepeatSize(plan, holder, repeat, where, report));
       }
     }
     for (int32_t slots : rank_class.pool_slots) cells = Plus(cells, slots);
@@ -80,7 +98,11 @@ void CheckPrograms(const Plan& plan, Report& report) {
       cells = Plus(cells, rank_class.pool_slots[event.pool]);
     }
   }
-  if (total > kMaxInstructions || cells > kMaxCells) {
+  // Tables that the verifier makes of these.
+  const auto count = [](size_t n) { return static_cast<int64_t>(n); };
+  const int64_t tables = Times(count(layers) + 1, count(plan.classes.size() + plan.units.size())) +
+                         Times(count(plan.units.size()), count(plan.params.size()));
+  if (total > kMaxInstructions || cells > kMaxCells || tables > kMaxCells) {
     report.Add("size", absl::StrCat("the plan executes more than ", kMaxInstructions,
                                     " instructions or has more than ", kMaxCells,
                                     " slots; it cannot be verified"));

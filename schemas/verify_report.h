@@ -29,6 +29,10 @@ class Report {
 inline constexpr int64_t kMaxInstructions = int64_t{1} << 24;
 // Cells of memory that the verifier keeps a state for, over all classes.
 inline constexpr int64_t kMaxCells = int64_t{1} << 24;
+// Accesses of cells, over the whole execution.
+inline constexpr int64_t kMaxAccesses = int64_t{1} << 30;
+// Looks at the heads of streams while the programs are simulated.
+inline constexpr int64_t kMaxLooks = int64_t{1} << 32;
 // No number of a plan (bytes, elements, sizes) may be larger.
 inline constexpr int64_t kMaxNumber = int64_t{1} << 56;
 

@@ -29,7 +29,8 @@ struct OperandShape {
 
 inline constexpr int kMaxOperands = 9;
 
-// Shapes of all operands, from the attributes alone. Scratch operands give the least bytes in `rows`
+// Shapes of all operands, from the attributes alone. Scratch operands give the least bytes in
+// `rows`
 // (`members` and `element` are the size of the group and the bytes of operand 0 for collectives).
 // REQUIRES: counts of operands and attributes as in opcode.def; attributes are not negative.
 std::array<OperandShape, kMaxOperands> ShapesOf(Opcode opcode, const int64_t* integers,

@@ -195,8 +195,7 @@ class StructureCheck {
             block.bindings[ref.binding] != plan_.events[ref.event].pool) {
           return Bad(absl::StrCat(where, ": an event does not exist or is bound to another pool"));
         }
-        if (refs == &instruction.records &&
-            plan_.events[ref.event].stream != instruction.stream) {
+        if (refs == &instruction.records && plan_.events[ref.event].stream != instruction.stream) {
           return Bad(absl::StrCat(where, ": records event ", plan_.events[ref.event].name,
                                   " of another stream"));
         }
@@ -294,7 +293,7 @@ class StructureCheck {
     }
   }
 
-  // Pools lie one after another in the arena of their kind, and the arena is exactly that long.
+  // Pools lie one after another in the arena of their kind, without gaps, and the arena ends there.
   void Arenas(const RankClass& rank_class) {
     struct Extent {
       int64_t begin, end;
@@ -319,23 +318,24 @@ class StructureCheck {
       });
       int64_t end = 0;
       for (size_t i = 0; i < list.size(); ++i) {
-        if (i > 0 && list[i].begin < end) {
-          report_.Add("overlap", absl::StrCat("stage ", rank_class.stage, ": pools ",
-                                              plan_.pools[list[i - 1].pool].name, " and ",
-                                              plan_.pools[list[i].pool].name, " overlap"));
+        if (list[i].begin != end) {
+          report_.Add(
+              list[i].begin < end ? "overlap" : "arena",
+              absl::StrCat("stage ", rank_class.stage, ": pool ", plan_.pools[list[i].pool].name,
+                           " begins at ", list[i].begin, ", the pools before it end at ", end));
         }
         end = std::max(end, list[i].end);
       }
       const char* kind = MemoryKindName(static_cast<MemoryKind>(k));
       if (rank_class.arena_bytes[k] != end) {
-        report_.Add("arena", absl::StrCat("stage ", rank_class.stage, ": the ", kind, " arena has ",
-                                          rank_class.arena_bytes[k], " bytes, its pools end at ",
-                                          end));
+        report_.Add("arena",
+                    absl::StrCat("stage ", rank_class.stage, ": the ", kind, " arena has ",
+                                 rank_class.arena_bytes[k], " bytes, its pools end at ", end));
       }
       if (rank_class.live_bytes[k] < 0 || rank_class.live_bytes[k] > end) {
-        report_.Add("arena", absl::StrCat("stage ", rank_class.stage, ": ",
-                                          rank_class.live_bytes[k], " live bytes in the ", kind,
-                                          " arena of ", end));
+        report_.Add("arena",
+                    absl::StrCat("stage ", rank_class.stage, ": ", rank_class.live_bytes[k],
+                                 " live bytes in the ", kind, " arena of ", end));
       }
     }
   }

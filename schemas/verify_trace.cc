@@ -1,5 +1,6 @@
 // Which forward operation a gradient belongs to. The gradient of a sum is the gradient of each of
-// its terms, and of a biased value the gradient of the value, so gradients are followed through these.
+// its terms, and of a biased value the gradient of the value, so gradients are followed through
+// these.
 #include "schemas/verify_execute.h"
 
 namespace planc::verifying {
@@ -53,7 +54,8 @@ const Definition* Executor::Trace(const Site& site, const Value& dy, Opcode opco
   }
   const Definition* definition = FindThrough(dy.adjoint, opcode, kThrough);
   if (definition == nullptr) {
-    Bad(site, "gradient", "gets the gradient of another tensor than the result of its forward operation");
+    Bad(site, "gradient",
+        "gets the gradient of another tensor than the result of its forward operation");
   }
   return definition;
 }
@@ -72,8 +74,8 @@ bool Executor::ReachesThrough(uint64_t hash, uint64_t target, int limit) {
   return false;
 }
 
-// How many uses of `target` the gradient accounts for when it is taken for the gradient of `target`; 0 when it
-// cannot be.
+// How many uses of `target` the gradient accounts for when it is taken for the gradient of
+// `target`; 0 when it cannot be.
 int Executor::TermsToward(const Value& gradient, uint64_t target) {
   if (gradient.adjoint == 0) return 0;
   if (gradient.adjoint == target) return gradient.terms;

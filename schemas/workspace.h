@@ -13,7 +13,8 @@ namespace planc {
 // Matrix products: fp32 copies of blocks of all three matrices.
 constexpr int64_t MatmulWorkspaceBudget(int64_t m, int64_t n, int64_t k) {
   constexpr int64_t kLimit = int64_t{16} << 20;
-  constexpr int64_t kLimitSide = int64_t{1} << 22;  // sides beyond this reach kLimit; avoids overflow
+  // sides beyond this reach kLimit; avoids overflow
+  constexpr int64_t kLimitSide = int64_t{1} << 22;
   m = std::min(m, kLimitSide) + 16;
   n = std::min(n, kLimitSide) + 16;
   k = std::min(k, kLimitSide) + 16;

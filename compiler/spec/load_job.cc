@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "compiler/spec/file_reader.h"
 #include "compiler/spec/include.h"
+#include "compiler/spec/job_paths.h"
 #include "compiler/spec/parse_job.h"
 #include "compiler/spec/resolve_job.h"
 #include "compiler/spec/validate_job.h"
@@ -31,6 +32,7 @@ void RunPhases(const std::string& path, const FileReader& reader,
   const std::set<std::string> unsolved = DeriveKeys(parsed, diagnostics);
   ValidateJob(path, parsed, unsolved, diagnostics);
   if (diagnostics.HasErrors()) return;
+  RelateToJobFile(path, parsed.origins, parsed.job);
   result.spec.job = std::move(parsed.job);
   result.spec.origins = std::move(parsed.origins);
   result.ok = true;

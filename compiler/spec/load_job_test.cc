@@ -129,7 +129,7 @@ TEST(LoadJobTest, AutoTakesWhatTheOtherAxesLeave) {
   EXPECT_EQ(result.spec.origins.at("mesh.dp_shard").text, "auto");
 }
 
-TEST(LoadJobTest, PathsStartAtTheFileThatNamesThem) {
+TEST(LoadJobTest, PathsAreKeptRelativeToTheJobFile) {
   const std::map<std::string, std::string> others = {
       {"shared/base.yaml", "data: {validation: [v.bin], format: bytes}\nrun: {steps: 9}\n"}};
   const LoadResult result =
@@ -137,11 +137,11 @@ TEST(LoadJobTest, PathsStartAtTheFileThatNamesThem) {
            {"run.directory=out", "checkpoint.resume=old/step-00000005"}, others);
   ASSERT_TRUE(result.ok) << Problems(result);
   const proto::Job& job = result.spec.job;
-  EXPECT_EQ(job.data().train(0), "configs/train.bin");
-  EXPECT_EQ(job.data().validation(0), "shared/v.bin");
-  EXPECT_EQ(job.run().directory(), "out");
-  EXPECT_EQ(job.checkpoint().directory(), "out/checkpoints");
-  EXPECT_EQ(job.checkpoint().resume(), "old/step-00000005");
+  EXPECT_EQ(job.data().train(0), "train.bin");
+  EXPECT_EQ(job.data().validation(0), "../shared/v.bin");
+  EXPECT_EQ(job.run().directory(), "../out");
+  EXPECT_EQ(job.checkpoint().directory(), "../out/checkpoints");
+  EXPECT_EQ(job.checkpoint().resume(), "../old/step-00000005");
   // The including file's value replaces the included one; the rest of the map merges.
   EXPECT_EQ(job.run().steps(), 100);
   EXPECT_EQ(job.data().format(), proto::BYTES);
@@ -220,6 +220,20 @@ TEST(LoadJobTest, EquationsNameValuesAndNearestValidOnes) {
   EXPECT_EQ(world.diagnostics.entries().front().fix, "mesh.tp: 3");
   const std::string batch = Problems(Load(kJob, {"batch.global=10"}));
   EXPECT_NE(batch.find("batch.global: 8 or 12"), std::string::npos) << batch;
+}
+
+TEST(LoadJobTest, TheSameJobIsTheSameFromAnyWorkingDirectory) {
+  const std::string text = absl::StrCat(
+      kJob, "checkpoint: {directory: ../out/checkpoints, resume: /abs/step-00000001}\n");
+  const LoadResult here = LoadJobText("job.yaml", {{"job.yaml", text}}, {});
+  ASSERT_TRUE(here.ok) << Problems(here);
+  EXPECT_EQ(here.spec.job.checkpoint().directory(), "../out/checkpoints");
+  EXPECT_EQ(here.spec.job.checkpoint().resume(), "/abs/step-00000001");
+  for (const std::string path : {"a/job.yaml", "../b/job.yaml", "/root/of/job.yaml"}) {
+    const LoadResult there = LoadJobText(path, {{path, text}}, {});
+    ASSERT_TRUE(there.ok) << Problems(there);
+    EXPECT_EQ(there.spec.job.SerializeAsString(), here.spec.job.SerializeAsString()) << path;
+  }
 }
 
 TEST(LoadJobTest, FilesAboveTheLimitAreRefused) {

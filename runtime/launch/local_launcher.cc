@@ -12,6 +12,7 @@
 #include <cstring>
 #include <filesystem>
 #include <iostream>
+#include <map>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -86,6 +87,7 @@ class Ranks {
   absl::StatusOr<Socket> OpenLog(int64_t rank) const;
   absl::Status StartOne(int64_t rank, const Socket& listener, int port, bool terminal);
   void Signal(int signal) const;
+  void PassOn(int signal);
   void Reap();
   bool Running() const;
   void KillStragglers();
@@ -93,6 +95,7 @@ class Ranks {
 
   const LocalLaunchOptions& options_;
   const SignalQueue signals_;
+  std::map<int, absl::Time> last_passed_on_;
   std::vector<Rank> ranks_;
   std::vector<int64_t> failures_;  // ranks that failed, in the order in which they ended
   std::optional<absl::Time> kill_time_;
@@ -184,6 +187,16 @@ int Ranks::PollMilliseconds() const {
   return static_cast<int>(std::clamp<int64_t>(left, 0, 60'000));
 }
 
+// A sender that signals this process and its process group, as timeout(1) does, means one request;
+// ranks take a second one as a wish not to wait.
+void Ranks::PassOn(int signal) {
+  constexpr absl::Duration kOneRequest = absl::Seconds(1);
+  absl::Time& last = last_passed_on_[signal];
+  if (absl::Now() - last < kOneRequest) return;
+  last = absl::Now();
+  Signal(signal);
+}
+
 void Ranks::KillStragglers() {
   for (Rank& rank : ranks_) rank.killed_here = !rank.end.has_value();
   Signal(SIGKILL);
@@ -205,7 +218,7 @@ void Ranks::Watch() {
       if (signal == SIGCHLD) {
         Reap();
       } else {
-        Signal(signal);
+        PassOn(signal);
       }
     }
     if (!killed && kill_time_.has_value() && absl::Now() >= *kill_time_) {

@@ -8,9 +8,9 @@
 namespace planc {
 namespace {
 
-class PipelineTest : public testing::TestWithParam<MeshCase> {};
+class CompileTest : public testing::TestWithParam<MeshCase> {};
 
-TEST_P(PipelineTest, CompilesToAPlanThatVerifies) {
+TEST_P(CompileTest, CompilesToAPlanThatVerifies) {
   const LoadResult loaded = LoadMeshCase(GetParam());
   ASSERT_TRUE(loaded.ok) << RenderText(loaded.diagnostics, loaded.sources, false);
   const absl::StatusOr<Plan> plan = CompilePlan(loaded.spec);
@@ -22,7 +22,7 @@ TEST_P(PipelineTest, CompilesToAPlanThatVerifies) {
   EXPECT_GT(result.certificate.instructions, 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Meshes, PipelineTest, testing::ValuesIn(AllMeshCases()),
+INSTANTIATE_TEST_SUITE_P(Meshes, CompileTest, testing::ValuesIn(AllMeshCases()),
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace

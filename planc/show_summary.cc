@@ -1,0 +1,158 @@
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "compiler/spec/job_schema.h"
+#include "planc/comm_table.h"
+#include "planc/show.h"
+#include "planc/text.h"
+
+namespace planc {
+namespace {
+
+// The spelling of an enumeration value in a job file.
+template <typename Enum>
+std::string Spelling(const google::protobuf::EnumDescriptor* type, Enum value) {
+  const google::protobuf::EnumValueDescriptor* descriptor = type->FindValueByNumber(value);
+  return descriptor == nullptr ? "?" : EnumText(*descriptor);
+}
+
+std::string MeshText(const Plan& plan) {
+  std::vector<std::string> axes;
+  for (Axis axis : kAllAxes) {
+    if (plan.mesh[axis] > 1) axes.push_back(absl::StrCat(AxisName(axis), " ", plan.mesh[axis]));
+  }
+  return axes.empty() ? "one rank" : absl::StrJoin(axes, " x ");
+}
+
+// Operations of one step, all ranks together.
+double StepFlops(const Plan& plan) {
+  const int64_t ranks = plan.mesh.WorldSize() / std::max<int64_t>(1, plan.mesh[Axis::kPp]);
+  double flops = 0;
+  for (const RankClass& rank_class : plan.classes) {
+    const std::vector<int64_t> runs =
+        BlockRuns(plan, rank_class.programs[static_cast<int>(ProgramKind::kStep)]);
+    for (size_t b = 0; b < runs.size(); ++b) {
+      for (const Instruction& instruction : plan.blocks[b].instructions) {
+        flops += static_cast<double>(runs[b] * ranks) * instruction.cost.flops;
+      }
+    }
+  }
+  return flops;
+}
+
+int64_t LargestRankBytes(const Plan& plan) {
+  int64_t most = 0;
+  for (const RankClass& rank_class : plan.classes) {
+    int64_t bytes = 0;
+    for (int64_t arena : rank_class.arena_bytes) bytes += arena;
+    most = std::max(most, bytes);
+  }
+  return most;
+}
+
+int64_t ProgramInstructions(const Plan& plan) {
+  int64_t count = 0;
+  for (const Block& block : plan.blocks) count += static_cast<int64_t>(block.instructions.size());
+  return count;
+}
+
+std::string ModelLine(const proto::Model& model) {
+  return absl::StrCat(model.preset().empty() ? Spelling(proto::Family_descriptor(), model.family())
+                                             : model.preset(),
+                      ", ", model.layers(), " layers, hidden ", model.hidden(), ", heads ",
+                      model.heads(), ", kv heads ", model.kv_heads(), ", vocabulary ",
+                      model.vocab());
+}
+
+std::string BatchLine(const Plan& plan) {
+  const proto::Batch& batch = plan.job.batch();
+  return absl::StrCat(batch.global(), " sequences of ", batch.sequence(),
+                      " tokens = ", GroupedText(batch.global() * batch.sequence()),
+                      " tokens a step; micro ", batch.micro(), ", ", plan.microbatches,
+                      " microbatches a rank");
+}
+
+std::string PrecisionLine(const proto::Job& job) {
+  const auto text = [](proto::Dtype dtype) { return Spelling(proto::Dtype_descriptor(), dtype); };
+  const proto::Precision& precision = job.precision();
+  return absl::StrCat("compute ", text(precision.compute()), ", master ", text(precision.master()),
+                      ", gradients ", text(precision.gradient_reduce()), ", moments ",
+                      text(precision.optimizer_state()));
+}
+
+std::string ProofLine(const Certificate& certificate) {
+  return absl::StrCat(GroupedText(certificate.instructions), " instructions, ",
+                      GroupedText(certificate.collectives), " collectives, ",
+                      GroupedText(certificate.transfers), " transfers and ",
+                      GroupedText(certificate.order_checks), " pairs of accesses");
+}
+
+void Line(const char* name, const std::string& value, std::string* text) {
+  absl::StrAppendFormat(text, "  %-12s %s\n", name, value);
+}
+
+}  // namespace
+
+ShowSection ShowSummary(const ShowInput& input) {
+  const Plan& plan = input.plan;
+  const proto::Job& job = plan.job;
+  const double flops = StepFlops(plan);
+  ShowSection section{"summary", "", {}};
+  std::string& text = section.text;
+  Line("job", job.job(), &text);
+  Line("plan", input.hash, &text);
+  Line("model", ModelLine(job.model()), &text);
+  Line("parameters", GroupedText(plan.parameters), &text);
+  Line("cluster",
+       absl::StrCat(job.cluster().nodes(), job.cluster().nodes() == 1 ? " node of " : " nodes of ",
+                    plan.ranks_per_node, " ", job.cluster().device(), " = ", plan.mesh.WorldSize(),
+                    plan.mesh.WorldSize() == 1 ? " rank" : " ranks"),
+       &text);
+  Line("mesh", MeshText(plan), &text);
+  Line("parallelism",
+       absl::StrCat("zero ", job.parallelism().zero(), ", sequence parallel ",
+                    job.parallelism().sequence_parallel() ? "yes" : "no", ", schedule ",
+                    Spelling(proto::Schedule_descriptor(), job.parallelism().pipeline().schedule()),
+                    " v", job.parallelism().pipeline().virtual_stages(), ", recompute ",
+                    Spelling(proto::Recompute_descriptor(), job.recompute())),
+       &text);
+  Line("precision", PrecisionLine(job), &text);
+  Line("batch", BatchLine(plan), &text);
+  Line("work", absl::StrCat(CountText(flops), "FLOP a step"), &text);
+  Line("memory", absl::StrCat(BytesText(LargestRankBytes(plan)), " on the fullest rank"), &text);
+  if (input.schedule.ok()) {
+    Line("time",
+         absl::StrCat("at least ", SecondsText(input.schedule->seconds),
+                      " a step at catalogue peak rates (not calibrated)"),
+         &text);
+  }
+  Line("program",
+       absl::StrCat(ProgramInstructions(plan), " instructions in ", plan.blocks.size(), " blocks, ",
+                    plan.classes.size(), " rank classes"),
+       &text);
+  Line("proven", "no deadlock, no unordered or out-of-bounds access, no missing reduction", &text);
+  Line("proof", ProofLine(input.certificate), &text);
+  text = Wrap(text, 13);
+  section.data = {{"job", job.job()},
+                  {"parameters", plan.parameters},
+                  {"ranks", plan.mesh.WorldSize()},
+                  {"microbatches", plan.microbatches},
+                  {"tokens_per_step", job.batch().global() * job.batch().sequence()},
+                  {"flops_per_step", flops},
+                  {"largest_rank_bytes", LargestRankBytes(plan)},
+                  {"instructions", ProgramInstructions(plan)},
+                  {"rank_classes", plan.classes.size()},
+                  {"proven",
+                   {{"instructions", input.certificate.instructions},
+                    {"collectives", input.certificate.collectives},
+                    {"transfers", input.certificate.transfers},
+                    {"order_checks", input.certificate.order_checks}}}};
+  if (input.schedule.ok()) section.data["step_seconds_at_peak"] = input.schedule->seconds;
+  return section;
+}
+
+}  // namespace planc

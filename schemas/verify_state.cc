@@ -1,0 +1,198 @@
+// What must hold where programs begin and end.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "schemas/verify_execute.h"
+
+namespace planc::verifying {
+namespace {
+
+bool Repeats(ProgramKind kind) { return kind == ProgramKind::kStep || kind == ProgramKind::kEval; }
+
+}  // namespace
+
+void Executor::BeginProgram(ProgramKind kind) {
+  program_ = kind;
+  definitions_.Clear();
+  if (kind == ProgramKind::kStep) std::fill(unit_uses_.begin(), unit_uses_.end(), 0);
+  for (size_t stage = 0; stage < memories_.size(); ++stage) {
+    if (kind == ProgramKind::kInit) SetInitialMoments(static_cast<int>(stage));
+    memories_[stage].BeginProgram(static_cast<int>(kind), Repeats(kind));
+  }
+}
+
+// Arenas start as zeros, and zeros are the initial moments; or a checkpoint fills them.
+void Executor::SetInitialMoments(int stage) {
+  for (size_t u = 0; u < plan_.units.size(); ++u) {
+    const planc::Unit& unit = plan_.units[u];
+    for (const bool first : {true, false}) {
+      const Buffer& buffer = plan_.buffers[first ? unit.first_moment : unit.second_moment];
+      const std::vector<int64_t>& cuts = flat_.cuts[buffer.pool];
+      const auto cell = [&](int64_t at) {
+        return static_cast<int>(std::lower_bound(cuts.begin(), cuts.end(), at) - cuts.begin());
+      };
+      const RankClass& rank_class = plan_.classes[stage];
+      for (int slot = 0; slot < rank_class.pool_slots[buffer.pool]; ++slot) {
+        if (unit.per_layer && slot >= static_cast<int>(rank_class.layers.size())) continue;
+        Value value;
+        value.kind = ValueKind::kParameter;
+        value.role = first ? ValueRole::kFirstMoment : ValueRole::kSecondMoment;
+        value.unit = static_cast<int>(u);
+        value.layer = unit.per_layer ? rank_class.layers[slot] : -1;
+        value.elements = unit.elements / plan_.mesh[Axis::kDpShard];
+        if (plan_.mesh[Axis::kDpShard] > 1) {
+          value.layout[static_cast<int>(Axis::kDpShard)] = kRows;
+        }
+        if (plan_.mesh[Axis::kTp] > 1 && unit.tp_sharded) {
+          value.layout[static_cast<int>(Axis::kTp)] = kAsUnit;
+        }
+        value.dtype = buffer.dtype;
+        value.begin = buffer.offset;
+        value.end = buffer.offset + buffer.bytes;
+        const int index = store_.Add(value);
+        for (int c = cell(value.begin); c < cell(value.end); ++c) {
+          memories_[stage].SetInitial(memories_[stage].PoolCell(buffer.pool, slot, c), index);
+        }
+      }
+    }
+  }
+}
+
+void Executor::EndProgram(ProgramKind kind) {
+  if (!report_.ok()) return;
+  const int stages = static_cast<int>(memories_.size());
+  switch (kind) {
+    case ProgramKind::kInit:
+      return CheckUnits(/*updated=*/false);
+    case ProgramKind::kPublish:
+      published_ = Snapshot();
+      return;
+    case ProgramKind::kStep:
+      for (int stage = 0; stage < stages; ++stage) {
+        CheckScalar(stage, plan_.scalars.loss, ValueRole::kLoss, "loss");
+        CheckScalar(stage, plan_.scalars.grad_norm, ValueRole::kNorm, "gradient norm");
+      }
+      CheckUnits(/*updated=*/true);
+      stepped_ = Snapshot();
+      return;
+    case ProgramKind::kEval:
+      for (int stage = 0; stage < stages; ++stage) {
+        CheckScalar(stage, plan_.scalars.eval_loss, ValueRole::kLoss, "eval loss");
+      }
+      return CheckRepeatable();
+  }
+}
+
+// The scalar is there, the same on every rank, and stands for every microbatch once.
+void Executor::CheckScalar(int stage, int buffer, ValueRole role, const char* name) {
+  const Buffer& b = plan_.buffers[buffer];
+  const auto bad = [&](const std::string& why) {
+    report_.Add("training", absl::StrCat("stage ", stage, ", ", ProgramName(program_), ": the ",
+                                         name, " (buffer ", b.name, ") ", why));
+  };
+  const std::vector<int64_t>& cuts = flat_.cuts[b.pool];
+  const auto found = std::lower_bound(cuts.begin(), cuts.end(), b.offset);
+  if (plan_.classes[stage].pool_slots[b.pool] != 1 || found == cuts.end() || *found != b.offset ||
+      found + 1 == cuts.end()) {
+    return bad("is not in memory");
+  }
+  const int cell = static_cast<int>(found - cuts.begin());
+  const Cell& state = memories_[stage].cells()[memories_[stage].PoolCell(b.pool, 0, cell)];
+  const Value& value = store_[state.value];
+  if (state.written_in != static_cast<int>(program_) || value.kind != ValueKind::kScalar ||
+      value.role != role || value.begin != b.offset || value.end != b.offset + b.bytes) {
+    return bad("is not computed");
+  }
+  for (uint8_t code : value.layout) {
+    if (code != kReplicated) return bad("is not summed over all ranks");
+  }
+  if (role != ValueRole::kLoss) return;
+  uint64_t expected = 0;
+  if (value.count == plan_.microbatches) {
+    for (int64_t m = 1; m <= plan_.microbatches; ++m) {
+      expected += Mix(1, static_cast<uint64_t>(m));
+    }
+  }
+  if (value.count != plan_.microbatches || value.contributions != expected) {
+    bad(absl::StrCat("has ", value.count, " contributions, not one of each of ", plan_.microbatches,
+                     " microbatches"));
+  }
+}
+
+// Every unit of every stage has initial values; at the end of a step it was updated once.
+void Executor::CheckUnits(bool updated) {
+  for (size_t stage = 0; stage < units_.size(); ++stage) {
+    for (size_t u = 0; u < units_[stage].size(); ++u) {
+      for (size_t slot = 0; slot < units_[stage][u].size(); ++slot) {
+        UnitState& state = units_[stage][u][slot];
+        if (updated ? state.updates == 1 : state.ready) continue;
+        report_.Add(
+            "training",
+            absl::StrCat("stage ", stage, ": unit ", plan_.units[u].name, " in slot ", slot,
+                         updated ? absl::StrCat(" is updated ", state.updates, " times in a step")
+                                 : std::string(" has no initial values")));
+      }
+    }
+  }
+}
+
+std::vector<std::vector<int>> Executor::Snapshot() {
+  std::vector<std::vector<int>> snapshot;
+  for (const Memory& memory : memories_) {
+    std::vector<int> values;
+    values.reserve(memory.cells().size());
+    for (const Cell& cell : memory.cells()) {
+      values.push_back(cell.value);
+      store_.Retain(cell.value);
+    }
+    snapshot.push_back(std::move(values));
+  }
+  return snapshot;
+}
+
+// Whether a program that was found right with `before` is right with `after` too: the same value,
+// or the same parameters after an update.
+bool Executor::SameState(int stage, int before, int after) {
+  const Value& a = store_[before];
+  Value b = store_[after];
+  if (before == after && b.kind != ValueKind::kParameter) return true;
+  // A reader of the own shard may as well find the whole unit.
+  const int64_t shards = plan_.mesh[Axis::kDpShard];
+  uint8_t& shard = b.layout[static_cast<int>(Axis::kDpShard)];
+  if (a.tile && !b.tile && shard == kReplicated && a.end - a.begin == a.stride * shards) {
+    b.tile = true;
+    b.stride = a.stride;
+    b.elements /= shards;
+    shard = kRows;
+  }
+  if (a.kind != ValueKind::kParameter || b.kind != ValueKind::kParameter || a.role != b.role ||
+      a.unit != b.unit || a.layer != b.layer || a.first_element != b.first_element ||
+      a.elements != b.elements || a.layout != b.layout || a.tile != b.tile ||
+      a.stride != b.stride || a.begin != b.begin || a.end != b.end || a.dtype != b.dtype) {
+    return false;
+  }
+  if (b.role != ValueRole::kMaster && b.role != ValueRole::kWeight) return true;
+  const UnitState* state = StateOf(stage, b.unit, b.layer);
+  return state != nullptr && state->version == b.version;
+}
+
+// Steps and evaluations may follow each other in any order: whatever one of them reads before it
+// writes it is, after a step and after an evaluation, as it was after the publish program.
+void Executor::CheckRepeatable() {
+  for (size_t stage = 0; stage < memories_.size() && !report_.full(); ++stage) {
+    const std::vector<Cell>& cells = memories_[stage].cells();
+    for (size_t c = 0; c < cells.size() && !report_.full(); ++c) {
+      if (!cells[c].live_in) continue;
+      const int s = static_cast<int>(stage);
+      const bool step = SameState(s, published_[stage][c], stepped_[stage][c]);
+      if (step && SameState(s, published_[stage][c], cells[c].value)) continue;
+      const auto [pool, cell] = memories_[stage].PoolOf(static_cast<int64_t>(c));
+      report_.Add("training",
+                  absl::StrCat("stage ", stage, ": byte ", flat_.cuts[pool][cell], " of pool ",
+                               plan_.pools[pool].name, " is read at the start of a program, but ",
+                               step ? "an evaluation" : "a step", " leaves something else there"));
+    }
+  }
+}
+
+}  // namespace planc::verifying

@@ -1,0 +1,59 @@
+#ifndef PLANC_TESTS_MUTATIONS_H_
+#define PLANC_TESTS_MUTATIONS_H_
+
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "schemas/plan.h"
+
+namespace planc {
+
+// Random numbers that are the same on every machine.
+class Choice {
+ public:
+  explicit Choice(uint64_t seed) : engine_(seed) {}
+  // A number in [0, count). REQUIRES: count > 0.
+  int64_t Below(int64_t count) {
+    return static_cast<int64_t>(engine_() % static_cast<uint64_t>(count));
+  }
+
+ private:
+  std::mt19937_64 engine_;
+};
+
+// What one mutation did.
+struct Mutated {
+  bool applied = false;   // false: the plan has nothing of the kind, or the change would be none
+  bool harmless = false;  // the mutation is known not to change what the plan does
+  std::string text;       // "block layer_forward, instruction 3: operand 1 offset += 64"
+};
+
+// One way to spoil a plan.
+struct MutationKind {
+  const char* name;
+  Mutated (*apply)(Plan& plan, Choice& choice);
+  // Why a mutation of this kind may leave a plan right; nullptr: it must be refused unless it says
+  // that it is harmless.
+  const char* survives_because;
+};
+
+// All kinds, by the part of the plan that they change.
+std::vector<MutationKind> InstructionMutations();
+std::vector<MutationKind> OperandMutations();
+std::vector<MutationKind> ProgramMutations();
+std::vector<MutationKind> TableMutations();
+
+// An instruction of a block that some program calls.
+struct Spot {
+  int block = 0;
+  int instruction = 0;
+};
+// A random one; `block` is -1 when there is none with the property.
+Spot ChooseSpot(const Plan& plan, Choice& choice, bool (*property)(const Instruction&));
+std::string SpotText(const Plan& plan, const Spot& spot);
+
+}  // namespace planc
+
+#endif  // PLANC_TESTS_MUTATIONS_H_
