@@ -147,7 +147,7 @@ TEST_F(PlanCommandTest, DiffMarksWhatChangesTheLossCurve) {
   const Result result = Invoke(RunDiff, {job_, job_, "--set", "optimizer.lr=2e-3", "--set",
                                          "mesh.dp_shard=1", "--set", "mesh.dp_replicate=2"});
   ASSERT_EQ(result.code, kExitDifferent) << result.err;
-  EXPECT_TRUE(Has(result.out, "! optimizer.lr\n    - 0.001  (")) << result.out;
+  EXPECT_TRUE(Has(result.out, "! optimizer.lr\n    - 0.001")) << result.out;
   EXPECT_TRUE(Has(result.out, "tiny.yaml:15)\n    + 0.002  (--set)\n")) << result.out;
   EXPECT_TRUE(Has(result.out, "  mesh.dp_shard\n")) << result.out;
   EXPECT_FALSE(Has(result.out, "! mesh.dp_shard")) << result.out;

@@ -50,7 +50,7 @@ class SampleTest : public testing::Test {
     LoadedPlan loaded;
     ASSERT_EQ(LoadPlan("test", directory_ + "/job.yaml", {}, err, &loaded), kExitOk) << err.str();
     const Plan& plan = loaded.plan;
-    auto data = TokenLoader::OpenValidation(plan, "");
+    auto data = TokenLoader::OpenValidation(plan, directory_);
     ASSERT_TRUE(data.ok()) << data.status();
     const std::unique_ptr<Device> device = CreateHostDevice();
     auto session = Session::Create(plan, 0, 1, device.get(), nullptr);

@@ -16,7 +16,7 @@ int IndexByName(const Items& items, const std::string& name) {
 int StepGraph::PoolIndex(const std::string& name) const { return IndexByName(pools, name); }
 
 int StepGraph::AddPool(const std::string& name, MemoryKind kind, PoolSlots slots) {
-  pools.push_back({name, kind, slots, 0, 0});
+  pools.push_back({name, kind, slots, 0});
   return static_cast<int>(pools.size()) - 1;
 }
 
@@ -28,7 +28,7 @@ ValueId StepGraph::AddValue(GraphValue value) {
 int StepGraph::BlockIndex(const std::string& name) const { return IndexByName(blocks, name); }
 
 int StepGraph::AddBlock(const std::string& name) {
-  blocks.push_back({name, {}, {}});
+  blocks.push_back({name, {}, {}, {}});
   return static_cast<int>(blocks.size()) - 1;
 }
 
@@ -54,6 +54,8 @@ int64_t LocalElements(const StepGraph& graph, ValueId id) {
 int64_t LocalBytes(const StepGraph& graph, ValueId id) {
   return LocalElements(graph, id) * SizeOf(graph.values[id].dtype);
 }
+
+std::string LocalPoolName(Stream stream) { return std::string("temp.") + StreamName(stream); }
 
 ValueId StorageRoot(const StepGraph& graph, ValueId id) {
   while (graph.values[id].alias_of >= 0) id = graph.values[id].alias_of;

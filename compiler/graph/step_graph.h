@@ -82,6 +82,8 @@ struct GraphBlock {
   std::string name;
   std::vector<GraphNode> nodes;
   std::vector<GraphBinding> bindings;  // filled by plan_memory
+  // Most bytes of block-local values alive at once, by stream; filled by plan_memory.
+  std::array<int64_t, kStreamCount> local_live{};
 };
 
 // How many slots a pool has on a stage.
@@ -96,8 +98,10 @@ struct GraphPool {
   MemoryKind kind = MemoryKind::kActivations;
   PoolSlots slots = PoolSlots::kOne;
   int64_t stride = 0;  // bytes of one slot, filled as values are laid out
-  int64_t live = 0;    // most bytes of one slot alive at once; at most stride
 };
+
+// The pool of the block-local values of a stream.
+std::string LocalPoolName(Stream stream);
 
 // How one parameter unit is stored (indices into StepGraph::pools, -1 when absent).
 struct UnitStorage {

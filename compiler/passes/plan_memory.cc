@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 
-#include "absl/strings/str_cat.h"
 #include "compiler/passes/passes.h"
 
 namespace planc {
@@ -107,7 +106,7 @@ int64_t MostLive(const std::vector<Lifetime>& lifetimes, size_t nodes) {
 void PlaceLocals(StepGraph& graph, GraphBlock& block, Stream stream) {
   std::vector<Lifetime> lifetimes = LocalLifetimes(graph, block, stream);
   if (lifetimes.empty()) return;
-  const std::string name = absl::StrCat("temp.", StreamName(stream));
+  const std::string name = LocalPoolName(stream);
   int pool = graph.PoolIndex(name);
   if (pool < 0) {
     const MemoryKind kind =
@@ -121,7 +120,7 @@ void PlaceLocals(StepGraph& graph, GraphBlock& block, Stream stream) {
     graph.values[l.root].offset = l.offset;
     p.stride = std::max(p.stride, l.offset + l.bytes);
   }
-  p.live = std::max(p.live, MostLive(lifetimes, block.nodes.size()));
+  block.local_live[static_cast<int>(stream)] = MostLive(lifetimes, block.nodes.size());
 }
 
 // Saved values lie one after another: all of them live from the forward to the backward pass.
@@ -153,10 +152,7 @@ absl::Status PlanMemory(StepGraph& graph) {
   for (GraphBlock& block : graph.blocks) {
     for (int s = 0; s < kStreamCount; ++s) PlaceLocals(graph, block, static_cast<Stream>(s));
   }
-  for (GraphPool& pool : graph.pools) {
-    pool.stride = Align(pool.stride);
-    if (pool.live == 0) pool.live = pool.stride;
-  }
+  for (GraphPool& pool : graph.pools) pool.stride = Align(pool.stride);
   for (GraphBlock& block : graph.blocks) CollectBindings(graph, block);
   return absl::OkStatus();
 }

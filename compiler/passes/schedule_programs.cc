@@ -267,6 +267,7 @@ int GatheredSlots(const StepGraph& graph, const RankClass& c) {
 LaneSlots CountSlots(const StepGraph& graph, int stage, RankClass& c) {
   LaneSlots slots(graph.pools.size(), {0, 0});
   std::array<int64_t, kMemoryKindCount> dynamic_bytes{};
+  std::array<int64_t, kStreamCount> local_live{};
   for (int k = 0; k < kProgramCount; ++k) {
     StageScheduler scheduler(graph, stage, {});
     Run(scheduler, static_cast<ProgramKind>(k));
@@ -278,6 +279,9 @@ LaneSlots CountSlots(const StepGraph& graph, int stage, RankClass& c) {
       dynamic_bytes[m] = std::max(dynamic_bytes[m], scheduler.calls().peak_bytes()[m]);
     }
     for (const Call& call : scheduler.calls().calls()) {
+      for (int s = 0; s < kStreamCount; ++s) {
+        local_live[s] = std::max(local_live[s], graph.blocks[call.block].local_live[s]);
+      }
       for (const GraphBinding& b : graph.blocks[call.block].bindings) {
         const GraphPool& pool = graph.pools[b.pool];
         if (pool.slots == PoolSlots::kOne) slots[b.pool][0] = 1;
@@ -292,7 +296,11 @@ LaneSlots CountSlots(const StepGraph& graph, int stage, RankClass& c) {
     const GraphPool& pool = graph.pools[p];
     const int kind = static_cast<int>(pool.kind);
     if (pool.slots != PoolSlots::kDynamic) {
-      c.live_bytes[kind] += slots[p][0] * pool.live;
+      int64_t live = slots[p][0] * pool.stride;
+      for (int s = 0; s < kStreamCount; ++s) {
+        if (pool.name == LocalPoolName(static_cast<Stream>(s))) live = local_live[s];
+      }
+      c.live_bytes[kind] += live;
     } else if (absl::StartsWith(pool.name, "gathered.")) {
       slots[p][0] = GatheredSlots(graph, c);
       c.live_bytes[kind] += slots[p][0] * pool.stride;
