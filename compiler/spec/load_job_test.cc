@@ -229,7 +229,7 @@ TEST(LoadJobTest, TheSameJobIsTheSameFromAnyWorkingDirectory) {
   ASSERT_TRUE(here.ok) << Problems(here);
   EXPECT_EQ(here.spec.job.checkpoint().directory(), "../out/checkpoints");
   EXPECT_EQ(here.spec.job.checkpoint().resume(), "/abs/step-00000001");
-  for (const std::string path : {"a/job.yaml", "../b/job.yaml", "/root/of/job.yaml"}) {
+  for (const std::string path : {"a/job.yaml", "../b/job.yaml", "/home/of/job.yaml"}) {
     const LoadResult there = LoadJobText(path, {{path, text}}, {});
     ASSERT_TRUE(there.ok) << Problems(there);
     EXPECT_EQ(there.spec.job.SerializeAsString(), here.spec.job.SerializeAsString()) << path;
