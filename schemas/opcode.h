@@ -27,6 +27,8 @@ enum class Access : uint8_t { kRead, kWrite, kUpdate };
 struct OperandTraits {
   std::string name;
   Access access;
+  // Memory that only this operation uses: it carries no value from or to others.
+  bool IsScratch() const { return name == "workspace" || name == "scratch"; }
 };
 
 // One row of opcode.def, parsed.

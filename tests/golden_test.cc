@@ -3,27 +3,20 @@
 //   bazel run --config=opt //tests:golden_test -- --update=$PWD
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "planc/commands.h"
 #include "planc/load_plan.h"
 #include "planc/text.h"
 #include "schemas/plan.h"
+#include "tests/golden_file.h"
 
 namespace planc {
 namespace {
-
-// Where to rewrite the golden files: the workspace, or "" to compare.
-std::string& UpdateRoot() {
-  static auto* const root = new std::string;
-  return *root;
-}
 
 // Jobs that compile in a moment and between them use every mesh axis.
 const std::vector<std::string>& Names() {
@@ -41,30 +34,6 @@ std::string ShowText(const std::string& job) {
   return out.str();
 }
 
-// The first line in which the texts differ, with both versions.
-std::string FirstDifference(const std::string& expected, const std::string& actual) {
-  const std::vector<std::string> a = absl::StrSplit(expected, '\n');
-  const std::vector<std::string> b = absl::StrSplit(actual, '\n');
-  for (size_t i = 0; i < std::max(a.size(), b.size()); ++i) {
-    const std::string left = i < a.size() ? a[i] : "<end>";
-    const std::string right = i < b.size() ? b[i] : "<end>";
-    if (left != right)
-      return absl::StrCat("line ", i + 1, "\n  golden: ", left, "\n  now:    ", right);
-  }
-  return "";
-}
-
-void CompareOrUpdate(const std::string& path, const std::string& actual) {
-  if (!UpdateRoot().empty()) {
-    const absl::Status written = WriteFile(absl::StrCat(UpdateRoot(), "/", path), actual);
-    EXPECT_TRUE(written.ok()) << written;
-    return;
-  }
-  const absl::StatusOr<std::string> expected = ReadFile(path);
-  ASSERT_TRUE(expected.ok()) << expected.status();
-  EXPECT_EQ(FirstDifference(*expected, actual), "") << path;
-}
-
 class GoldenTest : public testing::TestWithParam<std::string> {
  protected:
   std::string Path(const std::string& suffix) const {
@@ -76,7 +45,7 @@ TEST_P(GoldenTest, PlanText) {
   LoadedPlan loaded;
   std::ostringstream err;
   ASSERT_EQ(LoadPlan("golden", Path(".yaml"), {}, err, &loaded), kExitOk) << err.str();
-  CompareOrUpdate(Path(".plan.txt"), PlanText(loaded.plan));
+  CompareOrUpdateGolden(Path(".plan.txt"), PlanText(loaded.plan));
 }
 
 TEST_P(GoldenTest, Show) {
@@ -85,7 +54,7 @@ TEST_P(GoldenTest, Show) {
   for (std::string line; std::getline(lines, line);) {
     EXPECT_LE(line.size(), size_t{kColumns}) << line;
   }
-  CompareOrUpdate(Path(".show.txt"), text);
+  CompareOrUpdateGolden(Path(".show.txt"), text);
 }
 
 INSTANTIATE_TEST_SUITE_P(Jobs, GoldenTest, testing::ValuesIn(Names()),
@@ -93,14 +62,3 @@ INSTANTIATE_TEST_SUITE_P(Jobs, GoldenTest, testing::ValuesIn(Names()),
 
 }  // namespace
 }  // namespace planc
-
-int main(int argc, char** argv) {
-  testing::InitGoogleTest(&argc, argv);
-  const std::string flag = "--update=";
-  for (int i = 1; i < argc; ++i) {
-    if (std::string(argv[i]).rfind(flag, 0) == 0) {
-      planc::UpdateRoot() = std::string(argv[i]).substr(flag.size());
-    }
-  }
-  return RUN_ALL_TESTS();
-}

@@ -81,7 +81,7 @@ Cost InstructionCost(const Instruction& instruction, const std::vector<DType>& o
   cost.flops = Flops(instruction);
   const auto& operands = TraitsOf(instruction.opcode).operands;
   for (size_t o = 0; o < operands.size(); ++o) {
-    if (operands[o].name == "workspace" || operands[o].name == "scratch") continue;
+    if (operands[o].IsScratch()) continue;
     const int64_t bytes = instruction.operands[o].bytes;
     if (operands[o].access != Access::kWrite) cost.bytes_read += bytes;
     if (operands[o].access != Access::kRead) cost.bytes_written += bytes;

@@ -48,8 +48,7 @@ void BlockBuilder::Emit(Opcode opcode, std::vector<ValueId> operands, std::vecto
   }
   for (size_t i = 0; i < node.operands.size(); ++i) {
     const OperandTraits& operand = traits.operands[i];
-    const bool scratch = operand.name == "workspace" || operand.name == "scratch";
-    if (operand.access == Access::kRead || scratch) continue;
+    if (operand.access == Access::kRead || operand.IsScratch()) continue;
     absl::StatusOr<Layout> layout = InferLayout(*graph_, node, static_cast<int>(i));
     if (!layout.ok()) {
       status_ = WithContext(layout.status(), graph_->blocks[block_].name);
@@ -142,6 +141,15 @@ void BlockBuilder::MatmulAdd(ValueId a, ValueId b, bool transpose_a, bool transp
   const std::vector<int64_t> sizes = MatmulSizes(a, b, transpose_a, transpose_b);
   Emit(Opcode::kMatmulAdd,
        {a, b, c, Workspace(MatmulWorkspaceBudget(sizes[0], sizes[1], sizes[2]))}, sizes);
+}
+
+absl::Status EmitOne(StepGraph& graph, const std::string& block, Label label, Stream stream,
+                     Opcode opcode, std::vector<ValueId> operands, std::vector<int64_t> integers,
+                     std::vector<double> reals, const std::string& group) {
+  BlockBuilder b(&graph, block, label);
+  b.set_stream(stream);
+  b.Emit(opcode, std::move(operands), std::move(integers), std::move(reals), group);
+  return b.status();
 }
 
 }  // namespace planc

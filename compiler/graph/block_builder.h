@@ -58,6 +58,11 @@ class BlockBuilder {
   std::set<ValueId> unknown_;  // block-local values whose layout is not known yet
 };
 
+// Appends one operation to `block`, created when there is none of that name.
+absl::Status EmitOne(StepGraph& graph, const std::string& block, Label label, Stream stream,
+                     Opcode opcode, std::vector<ValueId> operands, std::vector<int64_t> integers,
+                     std::vector<double> reals = {}, const std::string& group = "");
+
 }  // namespace planc
 
 #endif  // PLANC_COMPILER_GRAPH_BLOCK_BUILDER_H_

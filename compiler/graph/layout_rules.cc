@@ -288,10 +288,6 @@ absl::StatusOr<AxisLayout> InferAxis(const AxisView& view, const std::string& ou
   return absl::InternalError("unknown opcode");
 }
 
-bool IsScratch(const std::string& operand) {
-  return operand == "workspace" || operand == "scratch";
-}
-
 }  // namespace
 
 absl::StatusOr<Layout> InferLayout(const StepGraph& graph, const GraphNode& node, int index) {
@@ -309,7 +305,7 @@ absl::Status CheckLayouts(const StepGraph& graph) {
     for (const GraphNode& node : block.nodes) {
       const auto& operands = TraitsOf(node.opcode).operands;
       for (size_t i = 0; i < operands.size(); ++i) {
-        if (operands[i].access == Access::kRead || IsScratch(operands[i].name)) continue;
+        if (operands[i].access == Access::kRead || operands[i].IsScratch()) continue;
         PLANC_ASSIGN_OR_RETURN(Layout inferred, InferLayout(graph, node, static_cast<int>(i)));
         // What one stage adds to a sum over stages is its part of that sum.
         const Layout& declared = graph.values[node.operands[i]].layout;

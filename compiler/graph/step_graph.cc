@@ -34,6 +34,14 @@ int StepGraph::AddBlock(const std::string& name) {
 
 int StepGraph::GroupIndex(const std::string& name) const { return IndexByName(groups, name); }
 
+bool HoldsTable(const Unit& unit) { return unit.name.rfind("table", 0) == 0; }
+
+bool HoldsPositions(const Unit& unit) { return unit.name.rfind("position", 0) == 0; }
+
+bool IsSplitTable(const StepGraph& graph, const Unit& unit) {
+  return HoldsTable(unit) && graph.GroupIndex("embedding") >= 0;
+}
+
 std::vector<int64_t> LocalShape(const Mesh& mesh, const std::vector<int64_t>& shape,
                                 const Layout& layout) {
   std::vector<int64_t> local = shape;

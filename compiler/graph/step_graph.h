@@ -160,6 +160,12 @@ struct StepGraph {
   bool Split(Axis axis) const { return mesh[axis] > 1; }
 };
 
+// What a unit holds: the token table, the learned positions.
+bool HoldsTable(const Unit& unit);
+bool HoldsPositions(const Unit& unit);
+// A tied table with a copy on both pipeline ends, which add up their gradients.
+bool IsSplitTable(const StepGraph& graph, const Unit& unit);
+
 // Elements and bytes of a value on one rank.
 std::vector<int64_t> LocalShape(const Mesh& mesh, const std::vector<int64_t>& shape,
                                 const Layout& layout);

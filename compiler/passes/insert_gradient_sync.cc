@@ -10,11 +10,7 @@
 namespace planc {
 namespace {
 
-// The copies on both pipeline ends each receive a part of the gradient of a tied table.
-bool IsSplitTable(const StepGraph& graph, const Unit& unit) {
-  return unit.name.rfind("table", 0) == 0 && graph.GroupIndex("embedding") >= 0;
-}
-
+// The copies on both pipeline ends each receive a part of the gradient of a split table.
 void MarkPartialOverPipeline(StepGraph& graph, const UnitStorage& storage) {
   std::vector<ValueId> ids = {storage.grad_full, storage.grad_partial, storage.grad_shard,
                               graph.gradients.at("table")};

@@ -21,12 +21,11 @@ ValueId AddScalar(StepGraph& graph, const std::string& name, DType dtype, const 
   return graph.named[name] = graph.AddValue(v);
 }
 
-absl::Status Emit1(StepGraph& graph, const std::string& block, Label label, Opcode opcode,
-                   std::vector<ValueId> operands, std::vector<int64_t> integers,
-                   std::vector<double> reals = {}) {
-  BlockBuilder b(&graph, block, label);
-  b.Emit(opcode, std::move(operands), std::move(integers), std::move(reals));
-  return b.status();
+absl::Status EmitOnCompute(StepGraph& graph, const std::string& block, Label label, Opcode opcode,
+                           std::vector<ValueId> operands, std::vector<int64_t> integers,
+                           std::vector<double> reals = {}) {
+  return EmitOne(graph, block, label, Stream::kCompute, opcode, std::move(operands),
+                 std::move(integers), std::move(reals));
 }
 
 // Blocks of one unit outside the microbatches.
@@ -34,35 +33,35 @@ absl::Status UnitBlocks(StepGraph& graph, int index) {
   const Unit& unit = graph.units[index];
   const UnitStorage& s = graph.unit_storage[index];
   const int64_t count = unit.elements / graph.mesh[Axis::kDpShard];
-  PLANC_RETURN_IF_ERROR(Emit1(graph, "init." + unit.name, Label::kInit, Opcode::kInitParameters,
-                              {s.master}, {index}));
+  PLANC_RETURN_IF_ERROR(EmitOnCompute(graph, "init." + unit.name, Label::kInit,
+                                      Opcode::kInitParameters, {s.master}, {index}));
   if (s.weight_shard != s.master) {
-    PLANC_RETURN_IF_ERROR(Emit1(graph, "publish." + unit.name, Label::kInit, Opcode::kCast,
-                                {s.master, s.weight_shard}, {count}));
+    PLANC_RETURN_IF_ERROR(EmitOnCompute(graph, "publish." + unit.name, Label::kInit, Opcode::kCast,
+                                        {s.master, s.weight_shard}, {count}));
   }
   if (graph.Split(Axis::kDpShard)) {
-    BlockBuilder b(&graph, "gather." + unit.name, Label::kParameterGather);
-    b.set_stream(Stream::kData);
-    b.Emit(Opcode::kAllGather, {s.weight_shard, s.weight_full}, {count}, {}, "dp_shard");
-    PLANC_RETURN_IF_ERROR(b.status());
+    PLANC_RETURN_IF_ERROR(EmitOne(graph, "gather." + unit.name, Label::kParameterGather,
+                                  Stream::kData, Opcode::kAllGather,
+                                  {s.weight_shard, s.weight_full}, {count}, {}, "dp_shard"));
   }
-  PLANC_RETURN_IF_ERROR(
-      Emit1(graph, "zero." + unit.name, Label::kBackward, Opcode::kZero, {s.grad_full}, {}));
+  PLANC_RETURN_IF_ERROR(EmitOnCompute(graph, "zero." + unit.name, Label::kBackward, Opcode::kZero,
+                                      {s.grad_full}, {}));
   if (s.grad_partial >= 0) {
     // The accumulator itself: the finished gradient seen before its last reductions.
-    PLANC_RETURN_IF_ERROR(Emit1(graph, "zero_shard." + unit.name, Label::kBackward, Opcode::kZero,
-                                {StorageRoot(graph, s.grad_shard)}, {}));
+    PLANC_RETURN_IF_ERROR(EmitOnCompute(graph, "zero_shard." + unit.name, Label::kBackward,
+                                        Opcode::kZero, {StorageRoot(graph, s.grad_shard)}, {}));
   }
   const bool once = !unit.tp_sharded && graph.Split(Axis::kTp);
-  PLANC_RETURN_IF_ERROR(Emit1(graph, "norm." + unit.name, Label::kOptimizer, Opcode::kSumSquares,
-                              {s.grad_shard, graph.named.at("norm_sum")},
-                              {count, once ? AxisBit(Axis::kTp) : 0}));
+  PLANC_RETURN_IF_ERROR(EmitOnCompute(
+      graph, "norm." + unit.name, Label::kOptimizer, Opcode::kSumSquares,
+      {s.grad_shard, graph.named.at("norm_sum")}, {count, once ? AxisBit(Axis::kTp) : 0}));
   std::vector<ValueId> operands = {s.grad_shard, graph.named.at("coefficient"), s.master,
                                    s.first_moment, s.second_moment};
   const bool cast = s.weight_shard != s.master;
   if (cast) operands.push_back(s.weight_shard);
-  return Emit1(graph, "adamw." + unit.name, Label::kOptimizer,
-               cast ? Opcode::kAdamwCast : Opcode::kAdamw, operands, {count, unit.decay_elements});
+  return EmitOnCompute(graph, "adamw." + unit.name, Label::kOptimizer,
+                       cast ? Opcode::kAdamwCast : Opcode::kAdamw, operands,
+                       {count, unit.decay_elements});
 }
 
 absl::Status ReduceScalar(StepGraph& graph, const std::string& block, const std::string& name,
@@ -85,20 +84,20 @@ absl::Status InsertOptimizer(StepGraph& graph) {
   AddScalar(graph, "grad_norm", DType::kF32, Layout());
   for (const char* name : {"loss", "norm_sum"}) {
     PLANC_RETURN_IF_ERROR(
-        Emit1(graph, "begin", Label::kForward, Opcode::kZero, {graph.named.at(name)}, {}));
+        EmitOnCompute(graph, "begin", Label::kForward, Opcode::kZero, {graph.named.at(name)}, {}));
   }
-  PLANC_RETURN_IF_ERROR(Emit1(graph, "begin_eval", Label::kForward, Opcode::kZero,
-                              {graph.named.at("eval_loss")}, {}));
+  PLANC_RETURN_IF_ERROR(EmitOnCompute(graph, "begin_eval", Label::kForward, Opcode::kZero,
+                                      {graph.named.at("eval_loss")}, {}));
   if (graph.dims.rope) {
-    PLANC_RETURN_IF_ERROR(
-        Emit1(graph, "constants", Label::kInit, Opcode::kRopeTable, {graph.named.at("rope_table")},
-              {graph.dims.sequence, graph.dims.head_dim}, {graph.dims.rope_theta}));
+    PLANC_RETURN_IF_ERROR(EmitOnCompute(
+        graph, "constants", Label::kInit, Opcode::kRopeTable, {graph.named.at("rope_table")},
+        {graph.dims.sequence, graph.dims.head_dim}, {graph.dims.rope_theta}));
   }
   for (size_t u = 0; u < graph.units.size(); ++u) {
     PLANC_RETURN_IF_ERROR(UnitBlocks(graph, static_cast<int>(u)));
   }
   PLANC_RETURN_IF_ERROR(ReduceScalar(graph, "clip", "norm_sum", "norm"));
-  PLANC_RETURN_IF_ERROR(Emit1(
+  PLANC_RETURN_IF_ERROR(EmitOnCompute(
       graph, "clip", Label::kOptimizer, Opcode::kClipCoefficient,
       {graph.named.at("norm_sum"), graph.named.at("coefficient"), graph.named.at("grad_norm")}, {},
       {graph.job.optimizer().clip_norm()}));

@@ -252,9 +252,8 @@ void MarkUnitsOfStages(StepGraph& graph) {
     bool has_layers = false;
     for (const auto& layers : stage.chunk_layers) has_layers = has_layers || !layers.empty();
     for (const Unit& unit : graph.units) {
-      const bool embedding =
-          unit.name.rfind("table", 0) == 0 || unit.name.rfind("position", 0) == 0;
-      const bool table = unit.name.rfind("table", 0) == 0;
+      const bool table = HoldsTable(unit);
+      const bool embedding = table || HoldsPositions(unit);
       const bool held = unit.per_layer ? has_layers
                         : embedding
                             ? stage.has_embedding || (table && graph.dims.tied && stage.has_head)

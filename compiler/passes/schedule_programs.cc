@@ -47,7 +47,7 @@ class StageScheduler {
     }
     // Only here: what follows on the same stream of one end must not hold up the other end.
     for (size_t u = 0; u < g_.units.size(); ++u) {
-      if (layout_.has_unit[u] && IsSplitTable(g_.units[u])) {
+      if (layout_.has_unit[u] && IsSplitTable(g_, g_.units[u])) {
         calls_.Call("finish." + g_.units[u].name);
       }
     }
@@ -69,11 +69,6 @@ class StageScheduler {
  private:
   bool First(int chunk) const { return chunk == 0 && layout_.has_embedding; }
   bool Last(int chunk) const { return chunk == shape_.chunks - 1 && layout_.has_head; }
-  bool IsTable(const Unit& unit) const { return absl::StartsWith(unit.name, "table"); }
-  // A tied table with a copy on both pipeline ends, which add up their gradients.
-  bool IsSplitTable(const Unit& unit) const {
-    return IsTable(unit) && g_.GroupIndex("embedding") >= 0;
-  }
 
   // Calls `prefix`+unit for every unit of the stage, layer units once per layer. The copy of a tied
   // table on the last stage is the same parameter: its norm counts once.
@@ -81,7 +76,7 @@ class StageScheduler {
     for (size_t u = 0; u < g_.units.size(); ++u) {
       const Unit& unit = g_.units[u];
       if (!layout_.has_unit[u]) continue;
-      if (skip_second_table && IsTable(unit) && !layout_.has_embedding) continue;
+      if (skip_second_table && HoldsTable(unit) && !layout_.has_embedding) continue;
       if (!unit.per_layer) {
         calls_.Call(prefix + unit.name);
         continue;
@@ -153,8 +148,7 @@ class StageScheduler {
     head_dx_[microbatch] = dx;
     calls_.Bind("dx", "", dx);
     Accumulating("head", -1, microbatch, [&](const Unit& unit) {
-      return !unit.per_layer && !absl::StartsWith(unit.name, "position") &&
-             (!IsTable(unit) || g_.dims.tied);
+      return !unit.per_layer && !HoldsPositions(unit) && (!HoldsTable(unit) || g_.dims.tied);
     });
   }
 
@@ -183,9 +177,8 @@ class StageScheduler {
     saved.clear();
     if (First(a.chunk)) {
       calls_.Bind("tokens", "", tokens_[a.microbatch]);
-      Accumulating("embed_backward", -1, a.microbatch, [&](const Unit& unit) {
-        return IsTable(unit) || absl::StartsWith(unit.name, "position");
-      });
+      Accumulating("embed_backward", -1, a.microbatch,
+                   [&](const Unit& unit) { return HoldsTable(unit) || HoldsPositions(unit); });
       calls_.Release("tokens", tokens_[a.microbatch]);
     } else {
       calls_.Call("send_backward", -1, a.microbatch);
@@ -217,14 +210,15 @@ class StageScheduler {
       int& count = contributions_[{unit->name, layer}];
       const bool last = ++count == Contributions(*unit);
       if (passing || last) calls_.Call("reduce." + unit->name, layer, last ? -1 : microbatch);
-      if (last && !IsSplitTable(*unit)) calls_.Call("finish." + unit->name, layer);
+      if (last && !IsSplitTable(g_, *unit)) calls_.Call("finish." + unit->name, layer);
     }
     for (const auto& [pool, slot] : acquired) calls_.Release(pool, slot);
   }
 
   // How many blocks of a step add to the gradient of a unit on this stage.
   int Contributions(const Unit& unit) const {
-    const bool twice = IsTable(unit) && g_.dims.tied && layout_.has_embedding && layout_.has_head;
+    const bool twice =
+        HoldsTable(unit) && g_.dims.tied && layout_.has_embedding && layout_.has_head;
     return shape_.microbatches * (twice ? 2 : 1);
   }
 

@@ -1,0 +1,58 @@
+#include "tests/golden_file.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "gtest/gtest.h"
+#include "planc/load_plan.h"
+
+namespace planc {
+namespace {
+
+// Where to rewrite the golden files: the workspace, or "" to compare.
+std::string& UpdateRoot() {
+  static auto* const root = new std::string;
+  return *root;
+}
+
+// The first line in which the texts differ, with both versions.
+std::string FirstDifference(const std::string& expected, const std::string& actual) {
+  const std::vector<std::string> a = absl::StrSplit(expected, '\n');
+  const std::vector<std::string> b = absl::StrSplit(actual, '\n');
+  for (size_t i = 0; i < std::max(a.size(), b.size()); ++i) {
+    const std::string left = i < a.size() ? a[i] : "<end>";
+    const std::string right = i < b.size() ? b[i] : "<end>";
+    if (left != right)
+      return absl::StrCat("line ", i + 1, "\n  golden: ", left, "\n  now:    ", right);
+  }
+  return "";
+}
+
+}  // namespace
+
+void CompareOrUpdateGolden(const std::string& path, const std::string& actual) {
+  if (!UpdateRoot().empty()) {
+    const absl::Status written = WriteFile(absl::StrCat(UpdateRoot(), "/", path), actual);
+    EXPECT_TRUE(written.ok()) << written;
+    return;
+  }
+  const absl::StatusOr<std::string> expected = ReadFile(path);
+  ASSERT_TRUE(expected.ok()) << expected.status();
+  EXPECT_EQ(FirstDifference(*expected, actual), "") << path;
+}
+
+}  // namespace planc
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  const std::string flag = "--update=";
+  for (int i = 1; i < argc; ++i) {
+    if (std::string(argv[i]).rfind(flag, 0) == 0) {
+      planc::UpdateRoot() = std::string(argv[i]).substr(flag.size());
+    }
+  }
+  return RUN_ALL_TESTS();
+}
