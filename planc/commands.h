@@ -17,6 +17,7 @@ enum ExitCode : int {
   kExitDifferent = 5,
   kExitTrainingFault = 6,
   kExitPeerLost = 7,
+  kExitStopped = 8,  // a signal asked to stop: a checkpoint was written, run again to go on
 };
 
 // One function for each row of commands.def: `args` without the command's name; results to `out`,

@@ -205,6 +205,8 @@ struct Unit {
   int master = -1;             // buffers of one shard: master weights and Adam moments
   int first_moment = -1;
   int second_moment = -1;
+  int snapshot = -1;  // buffer [3, shard] for master, first and second moment while they are
+                      // written in the background; -1 when checkpoint.async is false
   int64_t master_shard_stride = 0;  // as Operand::shard_stride, when master lies in a full buffer
 };
 

@@ -236,7 +236,7 @@ void ReadTraining(const proto::Plan& image, Plan* plan) {
   for (const proto::Plan::Unit& in : image.units()) {
     plan->units.push_back({in.name(), in.per_layer(), in.tp_sharded(), in.elements(),
                            in.decay_elements(), in.master(), in.first_moment(), in.second_moment(),
-                           in.master_shard_stride()});
+                           in.snapshot(), in.master_shard_stride()});
   }
   for (const proto::Plan::Parameter& in : image.params()) {
     Parameter& out = plan->params.emplace_back();

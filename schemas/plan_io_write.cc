@@ -105,6 +105,7 @@ void WriteTraining(const Plan& plan, proto::Plan* image) {
     out->set_master(unit.master);
     out->set_first_moment(unit.first_moment);
     out->set_second_moment(unit.second_moment);
+    out->set_snapshot(unit.snapshot);
     out->set_master_shard_stride(unit.master_shard_stride);
   }
   for (const Parameter& parameter : plan.params) {

@@ -84,6 +84,9 @@ void AppendTrainingTables(const Plan& plan, std::string* text) {
     if (unit.master_shard_stride != 0) {
       absl::StrAppend(text, " master+dp_shard*", unit.master_shard_stride);
     }
+    if (unit.snapshot >= 0) {
+      absl::StrAppend(text, " snapshot=", BufferName(plan, unit.snapshot));
+    }
     absl::StrAppend(text, "\n");
   }
   absl::StrAppend(text, "\nparameters\n");

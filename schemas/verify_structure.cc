@@ -231,6 +231,45 @@ class StructureCheck {
     }
   }
 
+  // Snapshots are taken between programs and read while programs run: nothing else may live there,
+  // and every shard has a place of its own.
+  void UnitSnapshot(const Unit& unit, int64_t shard) {
+    const bool wanted = plan_.job.checkpoint().async();
+    if (!wanted && unit.snapshot == -1) return;
+    if (!wanted || !InRange(unit.snapshot, plan_.buffers.size())) {
+      return Bad(absl::StrCat("unit ", unit.name, wanted ? " lacks a" : " has a needless",
+                              " snapshot buffer"));
+    }
+    const Buffer& buffer = plan_.buffers[unit.snapshot];
+    const auto in_pool = [&](const Operand& operand) {
+      return InRange(operand.buffer, plan_.buffers.size()) &&
+             plan_.buffers[operand.buffer].pool == buffer.pool;
+    };
+    bool shared = std::count_if(plan_.units.begin(), plan_.units.end(), [&](const Unit& other) {
+                    return InRange(other.snapshot, plan_.buffers.size()) &&
+                           plan_.buffers[other.snapshot].pool == buffer.pool;
+                  }) != 1;
+    for (const Block& block : plan_.blocks) {
+      for (const Instruction& instruction : block.instructions) {
+        shared |= std::any_of(instruction.operands.begin(), instruction.operands.end(), in_pool);
+      }
+    }
+    if (buffer.dtype != DType::kF32 || buffer.bytes != Times(shard, 3 * SizeOf(DType::kF32)) ||
+        plan_.pools[buffer.pool].kind != MemoryKind::kHostPinned || shared) {
+      Bad(absl::StrCat("buffer ", buffer.name, " is no snapshot of unit ", unit.name, " alone"));
+    }
+    for (const RankClass& rank_class : plan_.classes) {
+      if (!InRange(unit.master, plan_.buffers.size())) break;
+      const int master_pool = plan_.buffers[unit.master].pool;
+      const size_t pools = rank_class.pool_slots.size();
+      if (!InRange(master_pool, pools) || !InRange(buffer.pool, pools)) continue;
+      if (rank_class.pool_slots[master_pool] != rank_class.pool_slots[buffer.pool]) {
+        Bad(absl::StrCat("stage ", rank_class.stage, " has not one snapshot of unit ", unit.name,
+                         " for each shard"));
+      }
+    }
+  }
+
   void Units() {
     for (const Unit& unit : plan_.units) {
       if (!Sane(unit.elements) || unit.elements < 1 ||
@@ -249,6 +288,7 @@ class StructureCheck {
                            unit.name));
         }
       }
+      UnitSnapshot(unit, shard);
     }
     for (const Parameter& parameter : plan_.params) {
       if (!InRange(parameter.unit, plan_.units.size()) || !Sane(parameter.unit_offset) ||

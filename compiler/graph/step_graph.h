@@ -113,6 +113,7 @@ struct UnitStorage {
   ValueId master = -1;
   ValueId first_moment = -1;
   ValueId second_moment = -1;
+  ValueId snapshot = -1;  // copy of the three while a checkpoint is written; -1 when it is not
   bool gradient_partial_on_tp = false;  // each tp rank holds a part of the sum
 };
 

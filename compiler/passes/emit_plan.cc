@@ -96,6 +96,7 @@ class PlanEmitter {
       unit.master = BufferOf(s.master);
       unit.first_moment = BufferOf(s.first_moment);
       unit.second_moment = BufferOf(s.second_moment);
+      if (s.snapshot >= 0) unit.snapshot = BufferOf(s.snapshot);
       unit.master_shard_stride = g_.values[s.master].shard_stride;
       plan_.units.push_back(std::move(unit));
     }

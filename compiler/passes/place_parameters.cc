@@ -20,6 +20,7 @@ class UnitPlacer {
     PlaceWeights();
     PlaceOptimizer();
     PlaceGradients();
+    if (g_.job.checkpoint().async()) PlaceSnapshot();
   }
 
  private:
@@ -85,6 +86,15 @@ class UnitPlacer {
     const int64_t bytes = unit_.elements / shards_ * SizeOf(DType::kF32);
     storage_.first_moment = g_.AddValue(Flat("exp_avg", DType::kF32, true, pool));
     storage_.second_moment = g_.AddValue(Flat("exp_avg_sq", DType::kF32, true, pool, bytes));
+  }
+
+  void PlaceSnapshot() {
+    constexpr int64_t kParts = 3;  // master, first and second moment
+    const int pool = Pool("snapshot", MemoryKind::kHostPinned, PerLayer());
+    GraphValue v = Flat("snapshot", DType::kF32, true, pool);
+    v.shape[0] *= kParts;
+    g_.pools[pool].stride *= kParts;
+    storage_.snapshot = g_.AddValue(v);
   }
 
   void PlaceGradients() {

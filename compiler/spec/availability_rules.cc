@@ -67,12 +67,6 @@ std::optional<Finding> OptimizerState(const Facts& facts) {
   return Finding{"precision.optimizer_state must be fp32 in this version", "optimizer_state: fp32"};
 }
 
-std::optional<Finding> Async(const Facts& facts) {
-  if (!facts.job.checkpoint().async()) return std::nullopt;
-  return Finding{"checkpoint.async true: background checkpoints are not available yet",
-                 "async: false"};
-}
-
 }  // namespace
 
 const std::vector<Rule>& AvailabilityRules() {
@@ -83,7 +77,6 @@ const std::vector<Rule>& AvailabilityRules() {
       {DiagnosticCode::kFp8NotAvailable, {"precision.fp8.recipe"}, Fp8},
       {DiagnosticCode::kMasterNotAvailable, {"precision.master"}, Master},
       {DiagnosticCode::kOptimizerStateNotAvailable, {"precision.optimizer_state"}, OptimizerState},
-      {DiagnosticCode::kAsyncNotAvailable, {"checkpoint.async"}, Async},
   };
   return *kRules;
 }

@@ -180,6 +180,7 @@ ShardView Session::ShardOf(int unit_index, int layer, int64_t slot) const {
                                          shard * unit.master_shard_stride);
   view.m = static_cast<float*>(Address(unit.first_moment, slot));
   view.v = static_cast<float*>(Address(unit.second_moment, slot));
+  if (unit.snapshot >= 0) view.snapshot = static_cast<float*>(Address(unit.snapshot, slot));
   return view;
 }
 
