@@ -86,6 +86,7 @@ struct Spec {
   bool ones = false;
   bool partial_on_tp = false;  // its gradient is a partial sum over tp although it is replicated
   std::vector<int64_t> padded_shape;
+  bool transposed = false;  // published files hold the transpose
 };
 
 // Names and shapes of one family's tensors.
@@ -118,11 +119,12 @@ class ModelParameters {
  private:
   static Spec Matrix(const std::string& view, const std::string& name, std::vector<int64_t> shape,
                      int tp_dim, double std) {
-    return {view, name + ".weight", shape, tp_dim, true, std, false, false, shape};
+    return {view, name + ".weight", shape, tp_dim, true, std, false, false, shape, false};
   }
   Spec Vector(const std::string& view, const std::string& name, int64_t size, int tp_dim,
               bool ones) const {
-    return {view, name, {size}, tp_dim, false, 0, ones, tp_dim < 0 && sequence_parallel_, {size}};
+    return {view,   name, {size}, tp_dim, false, 0, ones, tp_dim < 0 && sequence_parallel_,
+            {size}, false};
   }
   std::vector<Spec> Norm(const std::string& view, const std::string& name) const {
     std::vector<Spec> specs = {Vector(view, name + ".weight", d_.hidden, -1, true)};
@@ -181,6 +183,7 @@ class ModelParameters {
         Vector("up_bias", p + "mlp.c_fc.bias", d_.ffn, 0, false),
         Vector("o_bias", p + "attn.c_proj.bias", d_.hidden, -1, false),
         Vector("down_bias", p + "mlp.c_proj.bias", d_.hidden, -1, false)};
+    for (Spec& spec : s) spec.transposed = spec.shape.size() == 2;
     for (Spec& spec : Norm("norm1", p + "ln_1")) s.push_back(spec);
     for (Spec& spec : Norm("norm2", p + "ln_2")) s.push_back(spec);
     return s;
@@ -213,6 +216,7 @@ void AddUnit(StepGraph& graph, const std::string& name, bool per_layer, std::vec
     if (p.tp_dim >= 0) p.local_shape[p.tp_dim] /= tp;
     p.ones = spec.ones;
     p.init_std = spec.init_std;
+    p.transposed = spec.transposed;
     graph.param_views.push_back(spec.view);
     int64_t local = 1;
     int64_t total = 1;

@@ -1,0 +1,111 @@
+#include "planc/checkpoint_convert.h"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "compiler/spec/scalar.h"
+#include "planc/commands.h"
+#include "planc/load_plan.h"
+#include "planc/text.h"
+#include "planc/versions.h"
+#include "runtime/checkpoint/checkpoint_directory.h"
+#include "runtime/checkpoint/file_system.h"
+#include "runtime/checkpoint/huggingface/export.h"
+#include "runtime/checkpoint/huggingface/import.h"
+#include "schemas/status.h"
+
+namespace planc {
+namespace {
+
+void Print(const std::string& text, std::ostream& stream) { stream << Wrap(text, 2) << "\n"; }
+
+int Fail(const std::string& action, const absl::Status& status, std::ostream& err) {
+  Print(absl::StrCat("planc checkpoint ", action, ": ", std::string(status.message())), err);
+  switch (status.code()) {
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kNotFound:
+    case absl::StatusCode::kFailedPrecondition:
+      return kExitJobError;
+    case absl::StatusCode::kDataLoss:
+      return kExitTrainingFault;
+    default:
+      return kExitInternal;
+  }
+}
+
+// `path` itself, or the newest checkpoint in it.
+std::string CheckpointAt(const std::string& path) {
+  const std::vector<CheckpointEntry> entries = ListCheckpoints(path);
+  return entries.empty() ? path : entries.back().path;
+}
+
+absl::StatusOr<ExportOptions> ReadOptions(const Flags& flags) {
+  ExportOptions options;
+  const std::string dtype = flags.Get("--dtype", "f32");
+  PLANC_RETURN_IF_ERROR(CheckChoices("--dtype", {dtype}, {"f32", "bf16"}));
+  options.type = dtype == "bf16" ? ExportType::kBf16 : ExportType::kF32;
+  if (!flags.Has("--max-shard-size")) return options;
+  const std::string text = flags.Get("--max-shard-size", "");
+  const std::optional<ScalarError> error =
+      ParseWhole(text, proto::UNIT_BYTES, options.most_file_bytes);
+  if (error.has_value()) {
+    return absl::InvalidArgumentError(absl::StrCat("--max-shard-size ", error->message));
+  }
+  if (options.most_file_bytes < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--max-shard-size ", text, " is not at least one byte"));
+  }
+  return options;
+}
+
+}  // namespace
+
+int ExportCheckpoint(const std::string& checkpoint, const std::string& folder, const Flags& flags,
+                     std::ostream& out, std::ostream& err) {
+  const absl::StatusOr<ExportOptions> options = ReadOptions(flags);
+  if (!options.ok()) return Fail("export", options.status(), err);
+  const std::string source = CheckpointAt(checkpoint);
+  const absl::StatusOr<ExportReport> report =
+      ExportFolder(source, folder, *options, HostFileSystem());
+  if (!report.ok()) return Fail("export", report.status(), err);
+  Print(absl::StrCat(folder, ": ", report->model_type, " from ", source, ", ",
+                     GroupedText(report->tensors), " tensors, ", BytesText(report->bytes), " in ",
+                     report->files, report->files == 1 ? " file" : " files"),
+        out);
+  return kExitOk;
+}
+
+int ImportCheckpoint(const std::string& folder, const std::string& checkpoint, const Flags& flags,
+                     std::ostream& out, std::ostream& err) {
+  if (!flags.Has("--job")) {
+    return Fail("import", absl::InvalidArgumentError("--job=JOB is missing: whose model is it?"),
+                err);
+  }
+  LoadedPlan loaded;
+  const int code =
+      LoadPlan("planc checkpoint import", flags.Get("--job", ""), flags.All("--set"), err, &loaded);
+  if (code != kExitOk) return code;
+  std::map<std::string, std::string> versions;
+  for (const auto& [name, version] : LinkedVersions()) versions[name] = version;
+  const absl::StatusOr<ImportReport> report =
+      ImportFolder(folder, loaded.plan, versions, checkpoint, HostFileSystem());
+  if (!report.ok()) return Fail("import", report.status(), err);
+  for (const std::string& problem : report->problems) {
+    Print(absl::StrCat("planc checkpoint import: ", folder, ": ", problem), err);
+  }
+  if (!report->problems.empty()) return kExitJobError;
+  for (const std::string& ignored : report->ignored) {
+    Print(absl::StrCat("not needed and left out: ", ignored), out);
+  }
+  Print(absl::StrCat(checkpoint, ": ", GroupedText(report->elements), " elements of ",
+                     report->parameters, " parameters from ", folder,
+                     "; start from it with checkpoint.resume: ", checkpoint),
+        out);
+  return kExitOk;
+}
+
+}  // namespace planc
