@@ -1,6 +1,7 @@
 #include "runtime/launch/launch.h"
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -9,6 +10,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/launch/hostlist.h"
+#include "runtime/launch/placement.h"
 #include "schemas/status.h"
 
 namespace planc {
@@ -65,6 +67,7 @@ LaunchConfig ReadLocal(Reader* reader) {
   if (launch.rank == 0) {
     launch.store_socket = static_cast<int>(reader->Integer("PLANC_STORE_SOCKET"));
   }
+  launch.step_page = static_cast<int>(reader->IntegerOr("PLANC_STEP_PAGE", -1));
   launch.address = launch.store_host;
   launch.terminal = reader->Integer("PLANC_TERMINAL") != 0;
   return launch;
@@ -103,7 +106,32 @@ absl::Status PlaceSlurmStore(Reader* reader, int64_t job, int64_t step, LaunchCo
   return absl::OkStatus();
 }
 
+// How many tasks run on this node of the step.
+absl::StatusOr<int64_t> TasksOnThisNode(Reader* reader, int64_t rank) {
+  PLANC_ASSIGN_OR_RETURN(const std::vector<int64_t> tasks,
+                         ExpandTaskCounts(reader->Text("SLURM_STEP_TASKS_PER_NODE")));
+  const int64_t node = reader->Integer("SLURM_NODEID");
+  PLANC_RETURN_IF_ERROR(reader->status());
+  if (node >= static_cast<int64_t>(tasks.size())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("launch variable SLURM_NODEID=", node, " does not fit ",
+                     "SLURM_STEP_TASKS_PER_NODE=", reader->Text("SLURM_STEP_TASKS_PER_NODE")));
+  }
+  // The others look for rank 0 on the first node.
+  if (rank == 0 && node != 0) {
+    return absl::FailedPreconditionError(absl::StrCat("Slurm placed task 0 on node ", node,
+                                                      " of the step instead of node 0: use ",
+                                                      "srun --distribution=block:block"));
+  }
+  return tasks[node];
+}
+
 absl::StatusOr<LaunchConfig> ReadSlurm(Reader* reader) {
+  if (reader->Has("SLURM_HET_SIZE")) {
+    return absl::FailedPreconditionError(
+        "a heterogeneous Slurm job has several node lists, and planc needs one: submit a job with "
+        "equal nodes");
+  }
   LaunchConfig launch;
   launch.source = LaunchSource::kSlurm;
   launch.rank = reader->Integer("SLURM_PROCID");
@@ -114,17 +142,30 @@ absl::StatusOr<LaunchConfig> ReadSlurm(Reader* reader) {
   const int64_t step = reader->Integer("SLURM_STEP_ID");
   launch.job = absl::StrCat(job, ".", step);
   launch.restart = static_cast<int>(reader->IntegerOr("SLURM_RESTART_COUNT", 0));
-  PLANC_ASSIGN_OR_RETURN(const std::vector<int64_t> tasks,
-                         ExpandTaskCounts(reader->Text("SLURM_STEP_TASKS_PER_NODE")));
-  if (std::any_of(tasks.begin(), tasks.end(), [&](int64_t n) { return n != tasks.front(); })) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("Slurm placed unequal numbers of tasks on the nodes (",
-                     reader->Text("SLURM_STEP_TASKS_PER_NODE"), "): use srun --ntasks-per-node"));
-  }
-  launch.local_world_size = tasks.front();
+  PLANC_ASSIGN_OR_RETURN(launch.local_world_size, TasksOnThisNode(reader, launch.rank));
   PLANC_RETURN_IF_ERROR(PlaceSlurmStore(reader, job, step, &launch));
   launch.threads = static_cast<int>(reader->IntegerOr("SLURM_CPUS_PER_TASK", 0));
   return launch;
+}
+
+// A batch script has the variables of task 0 of the job, but the other tasks do not exist.
+absl::Status WithoutSrun(Reader* reader) {
+  const int64_t tasks = reader->Integer("SLURM_NTASKS");
+  const int64_t nodes = std::max<int64_t>(1, reader->IntegerOr("SLURM_JOB_NUM_NODES", 1));
+  PLANC_RETURN_IF_ERROR(reader->status());
+  return absl::FailedPreconditionError(
+      absl::StrCat("this Slurm job has ", tasks, " tasks, but this process is none of them: start ",
+                   "planc with srun\n  ",
+                   StartCommand(LaunchSource::kSlurm, nodes, (tasks + nodes - 1) / nodes)));
+}
+
+// Several Slurm daemons on one machine are several machines, each with a name of its own.
+std::string HostName(const Environment& environment) {
+  const std::optional<std::string> node = environment("SLURMD_NODENAME");
+  if (node.has_value() && !node->empty()) return *node;
+  char name[256] = "";
+  gethostname(name, sizeof(name) - 1);
+  return name;
 }
 
 absl::Status CheckRanks(const LaunchConfig& launch) {
@@ -172,14 +213,11 @@ absl::StatusOr<LaunchConfig> DetectLaunch(const Environment& environment, int co
   } else if (reader.Has("SLURM_STEP_ID") && reader.Has("SLURM_PROCID")) {
     PLANC_ASSIGN_OR_RETURN(launch, ReadSlurm(&reader));
   } else if (reader.Has("SLURM_JOB_ID") && reader.IntegerOr("SLURM_NTASKS", 1) > 1) {
-    // A batch script has the variables of task 0 of the job, but the other tasks do not exist.
-    return absl::FailedPreconditionError(
-        absl::StrCat("this Slurm job has ", reader.Text("SLURM_NTASKS"),
-                     " tasks, but this process is none of them: start planc with srun (srun -K1 "
-                     "planc run ...)"));
+    return WithoutSrun(&reader);
   }
   PLANC_RETURN_IF_ERROR(reader.status());
   PLANC_RETURN_IF_ERROR(CheckRanks(launch));
+  launch.host = HostName(environment);
   if (launch.threads <= 0 || launch.source != LaunchSource::kSlurm) {
     launch.threads = std::max(1, static_cast<int>(cores / launch.local_world_size));
   }

@@ -26,11 +26,13 @@ struct LaunchConfig {
   int64_t world_size = 1;
   int64_t local_rank = 0;                // among the ranks on this machine
   int64_t local_world_size = 1;          // ranks on this machine
+  std::string host;                      // this machine's name: tells machines apart
   std::string job = "local";             // tells jobs apart that share a machine
   int restart = 0;                       // how often the job was restarted
   std::string store_host = "127.0.0.1";  // where rank 0 serves the store
   int store_port = 0;
   int store_socket = -1;  // rank 0 only: a socket that already listens on store_port, or -1
+  int step_page = -1;     // an inherited descriptor to publish this rank's steps at (StepPage)
   std::string address;    // this rank's own address towards its peers; empty: the one that
                           // routes to store_host
   int threads = 1;        // host threads for this rank's kernels
@@ -47,9 +49,11 @@ Environment ProcessEnvironment();
 // Reads the launch variables: planc's own, else torchrun's (RANK, WORLD_SIZE, LOCAL_RANK,
 // LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT), else those of a Slurm step, else alone.
 // `cores`: CPU cores that this process may use; threads = max(1, cores / local ranks) unless Slurm
-// says how many belong to a task.
+// says how many belong to a task. Whether the ranks are where the mesh wants them is not known
+// here: see CheckPlacement.
 // Errors: InvalidArgument naming the variable that is missing or malformed; FailedPrecondition in
-// a Slurm batch script of several tasks without srun, and where tasks per node are not equal.
+// a Slurm batch script of several tasks without srun, in a heterogeneous step, and where task 0 is
+// not on the first node.
 absl::StatusOr<LaunchConfig> DetectLaunch(const Environment& environment, int cores);
 // Of this process.
 absl::StatusOr<LaunchConfig> DetectLaunch();

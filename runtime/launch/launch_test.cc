@@ -35,6 +35,8 @@ const Variables& SlurmVariables() {
                                                      {"SLURM_NTASKS", "8"},
                                                      {"SLURM_STEP_NUM_TASKS", "8"},
                                                      {"SLURM_LOCALID", "1"},
+                                                     {"SLURM_NODEID", "1"},
+                                                     {"SLURMD_NODENAME", "n09"},
                                                      {"SLURM_NODELIST", "n[1-4]"},
                                                      {"SLURM_STEP_NODELIST", "n[08-09]"},
                                                      {"SLURM_STEP_TASKS_PER_NODE", "4(x2)"},
@@ -109,6 +111,7 @@ TEST(DetectLaunchTest, SlurmStep) {
   EXPECT_EQ(launch->local_rank, 1);
   EXPECT_EQ(launch->local_world_size, 4);
   EXPECT_EQ(launch->store_host, "n08");  // of the step, not of the job
+  EXPECT_EQ(launch->host, "n09");
   EXPECT_EQ(launch->job, "17.2");
   EXPECT_EQ(launch->restart, 3);
   EXPECT_EQ(launch->threads, 4);
@@ -124,20 +127,47 @@ TEST(DetectLaunchTest, SlurmStep) {
   EXPECT_EQ(placed->store_port, 6000);
 }
 
-TEST(DetectLaunchTest, SlurmUnequalNodesAreRefused) {
+// Whether that suits the mesh is CheckPlacement's question.
+TEST(DetectLaunchTest, SlurmUnequalNodesAreCountedPerNode) {
   Variables variables = SlurmVariables();
-  variables["SLURM_STEP_TASKS_PER_NODE"] = "4,1(x3)";
+  variables["SLURM_STEP_TASKS_PER_NODE"] = "5,3";
+  const absl::StatusOr<LaunchConfig> launch = Detect(variables);
+  ASSERT_TRUE(launch.ok()) << launch.status();
+  EXPECT_EQ(launch->local_world_size, 3);
+
+  variables["SLURM_NODEID"] = "2";
+  EXPECT_THAT(MessageOf(Detect(variables).status()), HasSubstr("SLURM_NODEID=2 does not fit"));
+}
+
+TEST(DetectLaunchTest, SlurmTaskZeroIsOnTheFirstNode) {
+  Variables variables = SlurmVariables();
+  variables["SLURM_PROCID"] = "0";
   const absl::Status status = Detect(variables).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(MessageOf(status), HasSubstr("--ntasks-per-node"));
+  EXPECT_THAT(MessageOf(status), HasSubstr("--distribution=block:block"));
+}
+
+TEST(DetectLaunchTest, HeterogeneousSlurmJobsAreRefused) {
+  Variables variables = SlurmVariables();
+  variables["SLURM_HET_SIZE"] = "2";
+  const absl::Status status = Detect(variables).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(MessageOf(status), HasSubstr("heterogeneous"));
+}
+
+TEST(DetectLaunchTest, TheHostHasAName) {
+  const absl::StatusOr<LaunchConfig> launch = Detect({});
+  ASSERT_TRUE(launch.ok()) << launch.status();
+  EXPECT_FALSE(launch->host.empty());
 }
 
 TEST(DetectLaunchTest, SlurmBatchScriptIsNotRankZero) {
   Variables variables = SlurmVariables();
   variables.erase("SLURM_STEP_ID");
+  variables["SLURM_JOB_NUM_NODES"] = "2";
   const absl::Status status = Detect(variables).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(MessageOf(status), HasSubstr("srun"));
+  EXPECT_THAT(MessageOf(status), HasSubstr("srun -K1 --nodes=2 --ntasks-per-node=4 "));
 
   variables["SLURM_NTASKS"] = "1";
   const absl::StatusOr<LaunchConfig> alone = Detect(variables);
@@ -153,11 +183,15 @@ std::vector<std::string> Expand(const std::string& list) {
 // Vectors from scontrol show hostnames, Slurm 22.05.
 TEST(HostlistTest, Expands) {
   EXPECT_THAT(Expand("n[1-4]"), ElementsAre("n1", "n2", "n3", "n4"));
+  EXPECT_THAT(Expand("n[001-004]"), ElementsAre("n001", "n002", "n003", "n004"));
   EXPECT_THAT(Expand("n[01-3]"), ElementsAre("n01", "n02", "n03"));
   EXPECT_THAT(Expand("n[01-03,07,10-11]"), ElementsAre("n01", "n02", "n03", "n07", "n10", "n11"));
   EXPECT_THAT(Expand("n9,n[10-12],gpu01"), ElementsAre("n9", "n10", "n11", "n12", "gpu01"));
   EXPECT_THAT(Expand("r[1-2]n[01-03]"),
               ElementsAre("r1n01", "r1n02", "r1n03", "r2n01", "r2n02", "r2n03"));
+  EXPECT_THAT(Expand("rack[0-1]-node[9-11]"),
+              ElementsAre("rack0-node9", "rack0-node10", "rack0-node11", "rack1-node9",
+                          "rack1-node10", "rack1-node11"));
   EXPECT_THAT(Expand("n[1-2][1-2]"), ElementsAre("n11", "n12", "n21", "n22"));
   EXPECT_THAT(Expand("dgx-a100-[098-101]"),
               ElementsAre("dgx-a100-098", "dgx-a100-099", "dgx-a100-100", "dgx-a100-101"));
