@@ -1,4 +1,6 @@
 // planc check: all rules of job files, without a cluster.
+#include <optional>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -8,8 +10,11 @@
 #include "compiler/diagnostics/render_json.h"
 #include "compiler/diagnostics/render_text.h"
 #include "compiler/spec/load_job.h"
+#include "nlohmann/json.hpp"
+#include "planc/check_resume.h"
 #include "planc/commands.h"
 #include "planc/flags.h"
+#include "planc/load_plan.h"
 #include "planc/text.h"
 
 namespace planc {
@@ -40,7 +45,8 @@ std::string Summary(const JobSpec& spec) {
 
 int Usage(std::ostream& err, const std::string& problem) {
   err << "planc check: " << problem << "\n"
-      << "usage: planc check JOB... [--format=text|json|sarif|github] [--set KEY=VALUE]\n";
+      << "usage: planc check JOB... [--format=text|json|sarif|github] [--set KEY=VALUE]\n"
+      << "       planc check JOB --resume=CHECKPOINT|DIRECTORY|auto ...   would a resume work?\n";
   return kExitJobError;
 }
 
@@ -50,12 +56,45 @@ std::string RenderAll(const std::string& format, const DiagnosticList& all) {
   return format == "sarif" ? RenderSarif(all) : RenderGithub(all);
 }
 
+// With --resume: whether the job, which has no errors, would go on from `path`.
+int CheckJobResume(const std::string& job, const Flags& flags, DiagnosticList* all,
+                   std::ostream& out, std::ostream& err) {
+  const std::string format = flags.Get("--format", "text");
+  LoadedPlan loaded;
+  std::ostringstream problems;  // warnings were shown before
+  const int code = LoadPlan("planc check", job, flags.All("--set"), problems, &loaded);
+  if (code != kExitOk) {
+    err << problems.str();
+    return code;
+  }
+  DiagnosticList found;
+  const std::optional<ResumeOutlook> outlook =
+      CheckResume(job, loaded, flags.Get("--resume", ""), &found);
+  all->Append(found);
+  if (format == "text") {
+    err << RenderText(found, loaded.job->sources, IsTerminal(err));
+    if (outlook.has_value()) out << OutlookText(*outlook);
+  } else if (format == "json") {
+    nlohmann::ordered_json json = nlohmann::ordered_json::parse(RenderJson(*all));
+    json["resume"] = nullptr;
+    if (outlook.has_value()) {
+      json["resume"] = nlohmann::ordered_json::parse(OutlookJson(*outlook));
+    }
+    out << json.dump(2) << "\n";
+  } else {
+    out << RenderAll(format, *all);
+  }
+  return found.HasErrors() ? kExitJobError : kExitOk;
+}
+
 }  // namespace
 
 int RunCheck(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
-  const absl::StatusOr<Flags> flags = ParseFlags(args, {"--format", "--set"}, {});
+  const absl::StatusOr<Flags> flags = ParseFlags(args, {"--format", "--set", "--resume"}, {});
   if (!flags.ok()) return Usage(err, std::string(flags.status().message()));
   if (flags->positional.empty()) return Usage(err, "no job file is named");
+  const bool resume = flags->Has("--resume");
+  if (resume && flags->positional.size() > 1) return Usage(err, "--resume is about one job");
   const std::string format = flags->Get("--format", "text");
   const absl::Status choice =
       CheckChoices("--format", {format}, {"text", "json", "sarif", "github"});
@@ -68,6 +107,9 @@ int RunCheck(const std::vector<std::string>& args, std::ostream& out, std::ostre
     if (format != "text") continue;
     err << RenderText(result.diagnostics, result.sources, IsTerminal(err));
     if (result.ok) out << Wrap(absl::StrCat(path, ": ok, ", Summary(result.spec)), 2) << "\n";
+  }
+  if (resume && !all.HasErrors()) {
+    return CheckJobResume(flags->positional[0], *flags, &all, out, err);
   }
   if (format != "text") out << RenderAll(format, all);
   return all.HasErrors() ? kExitJobError : kExitOk;

@@ -7,14 +7,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
-#include "planc/comm_table.h"
 #include "planc/commands.h"
 #include "planc/fit.h"
 #include "planc/flags.h"
 #include "planc/job_value.h"
 #include "planc/load_plan.h"
 #include "planc/schedule.h"
-#include "planc/show.h"
+#include "planc/show/comm_table.h"
+#include "planc/show/show.h"
 #include "planc/text.h"
 
 namespace planc {

@@ -10,7 +10,7 @@
 #include "compiler/spec/job_schema.h"
 #include "compiler/spec/suggest.h"
 #include "planc/commands.h"
-#include "planc/key_text.h"
+#include "planc/keys/key_text.h"
 
 namespace planc {
 namespace {

@@ -11,6 +11,7 @@
 #include "compiler/diagnostics/render_text.h"
 #include "compiler/pipeline.h"
 #include "planc/commands.h"
+#include "planc/device_memory.h"
 #include "planc/schedule.h"
 #include "planc/text.h"
 
@@ -59,7 +60,7 @@ std::vector<std::vector<std::string>> Candidates(const proto::Job& job) {
 std::vector<Change> HelpfulChanges(const Plan& plan, const std::string& path,
                                    const std::vector<std::string>& sets) {
   const int64_t bound = plan.job.cluster().memory();
-  const int64_t now = RankBytes(FullestClass(plan));
+  const int64_t now = DeviceBytes(plan, FullestClass(plan));
   std::vector<Change> changes;
   for (const std::vector<std::string>& candidate : Candidates(plan.job)) {
     std::vector<std::string> all = sets;
@@ -68,7 +69,7 @@ std::vector<Change> HelpfulChanges(const Plan& plan, const std::string& path,
     if (!job.ok) continue;
     const absl::StatusOr<Plan> changed = CompilePlan(job.spec);
     if (!changed.ok() || changed->classes.empty()) continue;
-    const int64_t bytes = RankBytes(FullestClass(*changed));
+    const int64_t bytes = DeviceBytes(*changed, FullestClass(*changed));
     if (bytes < now) changes.push_back({candidate, bytes, StepSeconds(*changed)});
   }
   // What fits comes first, the fastest of it; then what saves most.
@@ -83,7 +84,7 @@ std::vector<Change> HelpfulChanges(const Plan& plan, const std::string& path,
 
 void PrintChanges(const Plan& plan, const std::vector<Change>& changes, std::ostream& err) {
   const int64_t bound = plan.job.cluster().memory();
-  const int64_t now = RankBytes(FullestClass(plan));
+  const int64_t now = DeviceBytes(plan, FullestClass(plan));
   const double seconds = StepSeconds(plan);
   TextTable table({"change", ">saves", ">needs", ">step time", "fits"});
   for (const Change& change : changes) {
@@ -104,7 +105,7 @@ void PrintChanges(const Plan& plan, const std::vector<Change>& changes, std::ost
 Diagnostic& AddVerdict(const Plan& plan, const LoadResult* job, DiagnosticList* list) {
   const RankClass& fullest = FullestClass(plan);
   const int64_t bound = plan.job.cluster().memory();
-  const int64_t bytes = RankBytes(fullest);
+  const int64_t bytes = DeviceBytes(plan, fullest);
   Span span;
   if (job != nullptr) {
     const auto origin = job->spec.origins.find("cluster.memory");
@@ -132,9 +133,10 @@ int64_t RankBytes(const RankClass& rank_class) {
 }
 
 const RankClass& FullestClass(const Plan& plan) {
-  return *std::max_element(
-      plan.classes.begin(), plan.classes.end(),
-      [](const RankClass& a, const RankClass& b) { return RankBytes(a) < RankBytes(b); });
+  return *std::max_element(plan.classes.begin(), plan.classes.end(),
+                           [&plan](const RankClass& a, const RankClass& b) {
+                             return DeviceBytes(plan, a) < DeviceBytes(plan, b);
+                           });
 }
 
 int CheckFits(const Plan& plan, const std::string& path, const std::vector<std::string>& sets,
@@ -142,13 +144,15 @@ int CheckFits(const Plan& plan, const std::string& path, const std::vector<std::
   const int64_t bound = plan.job.cluster().memory();
   if (bound <= 0 || plan.classes.empty()) return kExitOk;
   const RankClass& fullest = FullestClass(plan);
-  if (RankBytes(fullest) <= bound) return kExitOk;
+  if (DeviceBytes(plan, fullest) <= bound) return kExitOk;
   DiagnosticList list;
   AddVerdict(plan, job, &list);
   err << RenderText(list, job == nullptr ? SourceTexts() : job->sources, IsTerminal(err));
   TextTable table({"kind", ">bytes", ">", ">most live"});
   for (int kind = 0; kind < kMemoryKindCount; ++kind) {
-    if (fullest.arena_bytes[kind] == 0) continue;
+    if (fullest.arena_bytes[kind] == 0 || !IsDeviceMemory(plan, static_cast<MemoryKind>(kind))) {
+      continue;
+    }
     table.Add({MemoryKindName(static_cast<MemoryKind>(kind)),
                GroupedText(fullest.arena_bytes[kind]), BytesText(fullest.arena_bytes[kind]),
                GroupedText(fullest.live_bytes[kind])});

@@ -11,10 +11,10 @@
 
 namespace planc {
 
-// Bytes of all arenas of one rank of the class.
+// Bytes of all arenas of one rank of the class, those in host memory too.
 int64_t RankBytes(const RankClass& rank_class);
 
-// The class whose ranks need most memory. REQUIRES: the plan has a class.
+// The class whose ranks need most device memory. REQUIRES: the plan has a class.
 const RankClass& FullestClass(const Plan& plan);
 
 // kExitOk when every rank stays within cluster.memory (0: no bound is checked). Otherwise writes

@@ -11,7 +11,7 @@
 #include "planc/flags.h"
 #include "planc/load_plan.h"
 #include "planc/plan_page.h"
-#include "planc/show.h"
+#include "planc/show/show.h"
 #include "planc/text.h"
 
 namespace planc {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "planc/show.h"
+#include "planc/show/show.h"
 
 namespace planc {
 

@@ -1,4 +1,6 @@
 // planc run: carries out a plan, as one rank or by starting all ranks of one machine.
+#include <unistd.h>
+
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -12,11 +14,15 @@
 #include "planc/commands.h"
 #include "planc/flags.h"
 #include "planc/load_plan.h"
+#include "planc/restart_points.h"
+#include "planc/run_deadlines.h"
 #include "planc/text.h"
+#include "planc/versions.h"
 #include "runtime/data/mapped_file.h"
 #include "runtime/data/token_loader.h"
 #include "runtime/launch/launch.h"
 #include "runtime/launch/local_launcher.h"
+#include "runtime/launch/placement.h"
 #include "runtime/train.h"
 #include "schemas/plan_io.h"
 
@@ -31,7 +37,8 @@ struct RunArguments {
 
 int Usage(const std::string& problem, std::ostream& err) {
   err << Wrap(absl::StrCat("planc run: ", problem), 2) << "\n"
-      << "usage: planc run JOB or F.plan [--steps=N] [--set KEY=VALUE] [--profile] [--base=DIR]\n";
+      << "usage: planc run JOB or F.plan [--steps=N] [--set KEY=VALUE] [--profile] [--base=DIR]\n"
+      << "       [--resume=CHECKPOINT]\n";
   return kExitJobError;
 }
 
@@ -67,7 +74,7 @@ int Report(const absl::Status& status, std::ostream& err) {
 
 absl::StatusOr<RunArguments> ReadArguments(const std::vector<std::string>& args) {
   const absl::StatusOr<Flags> flags =
-      ParseFlags(args, {"--steps", "--set", "--base"}, {"--profile"});
+      ParseFlags(args, {"--steps", "--set", "--base", "--resume"}, {"--profile"});
   if (!flags.ok()) return flags.status();
   if (flags->positional.size() != 1) {
     return absl::InvalidArgumentError(
@@ -78,6 +85,7 @@ absl::StatusOr<RunArguments> ReadArguments(const std::vector<std::string>& args)
   arguments.sets = flags->All("--set");
   arguments.options.profile = flags->Has("--profile");
   arguments.options.base_directory = flags->Get("--base", "");
+  if (flags->Has("--resume")) arguments.options.resume_from = flags->Get("--resume", "");
   if (flags->Has("--steps")) {
     const std::string steps = flags->Get("--steps", "");
     int64_t number = 0;
@@ -108,12 +116,23 @@ absl::Status CheckLaunch(const Plan& plan, const LaunchConfig& launch) {
     if (ranks == plan.ranks_per_node) return absl::OkStatus();
     return absl::InvalidArgumentError(absl::StrCat(
         "the plan has ", ranks, " ranks on ", ranks / plan.ranks_per_node, " machines with ",
-        plan.ranks_per_node, " each; start it on all of them, e.g. with `srun planc run`"));
+        plan.ranks_per_node, " each; start it on all of them, e.g. with\n  ",
+        StartCommand(LaunchSource::kSlurm, ranks / plan.ranks_per_node, plan.ranks_per_node)));
   }
   if (launch.world_size == ranks) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("the plan has ", ranks, " ranks, but ",
-                                                 LaunchSourceName(launch.source), " started ",
-                                                 launch.world_size));
+  return absl::InvalidArgumentError(
+      absl::StrCat("the plan has ", ranks, " ranks, but ", LaunchSourceName(launch.source),
+                   " started ", launch.world_size, ": start it with\n  ",
+                   StartCommand(launch.source, ranks / plan.ranks_per_node, plan.ranks_per_node)));
+}
+
+// For a rank that cannot leave its program: it tells why, and ends.
+void EndStuckRank(const absl::Status& stall) {
+  const std::string text =
+      Wrap(absl::StrCat("planc run: this rank is stuck: ", std::string(stall.message())), 2) + "\n";
+  // Other threads may hold the locks of the streams.
+  if (write(STDERR_FILENO, text.data(), text.size()) < 0) _exit(kExitPeerLost);
+  _exit(kExitPeerLost);
 }
 
 // Writes the plan where every rank reads it, and starts one process for each.
@@ -136,8 +155,14 @@ absl::StatusOr<int> StartRanks(const Plan& plan, const RunOptions& options) {
     launch.arguments.push_back(absl::StrCat("--steps=", *options.stop_after));
   }
   if (options.profile) launch.arguments.push_back("--profile");
+  if (options.resume_from.has_value()) {
+    launch.arguments.push_back(absl::StrCat("--resume=", *options.resume_from));
+  }
   launch.world_size = plan.mesh.WorldSize();
   launch.log_directory = directory + "/logs";
+  launch.restarts = plan.job.run().restarts();
+  const RestartPoints points(plan, options.base_directory);
+  launch.restart_point = [&points] { return points.Newest(); };
   return LaunchLocal(launch);
 }
 
@@ -172,13 +197,23 @@ int RunRun(const std::vector<std::string>& args, std::ostream& out, std::ostream
         << (plan.mesh.WorldSize() == 1 ? " rank\n" : " ranks\n");
     out.flush();
   }
-  if (launch->source == LaunchSource::kAlone && plan.mesh.WorldSize() > 1) {
+  if (launch->source == LaunchSource::kAlone &&
+      (plan.mesh.WorldSize() > 1 || plan.job.run().restarts() > 0)) {
     const absl::StatusOr<int> ended = StartRanks(plan, options);
     return ended.ok() ? *ended : Report(ended.status(), err);
   }
   options.peak_flops = PeakFlops(plan.job);
   options.out = &out;
-  return Report(Train(plan, *launch, options), err);
+  const RunDeadlines deadlines = DeadlinesOf(plan);
+  options.stall.deadline = deadlines.stall;
+  options.stall.estimated = deadlines.estimated;
+  options.stall.on_stuck = &EndStuckRank;
+  options.agreement_timeout = deadlines.agreement;
+  options.connect_timeout = deadlines.connect;
+  for (const auto& [name, version] : LinkedVersions()) options.versions[name] = version;
+  const absl::StatusOr<TrainingEnd> end = Train(plan, *launch, options);
+  if (end.ok() && *end == TrainingEnd::kStopped) return kExitStopped;
+  return Report(end.status(), err);
 }
 
 }  // namespace planc

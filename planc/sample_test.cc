@@ -11,8 +11,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "planc/commands.h"
-#include "planc/language_model.h"
 #include "planc/load_plan.h"
+#include "planc/sampling/language_model.h"
 #include "runtime/checkpoint/save.h"
 #include "runtime/data/token_loader.h"
 #include "runtime/device/host_device.h"
@@ -137,7 +137,7 @@ TEST_F(SampleTest, CheckpointCommand) {
   EXPECT_THAT(run({"verify", copy}, kExitTrainingFault), HasSubstr("rank-00000.safetensors"));
   fs::remove(copy + "/manifest.json");
   EXPECT_THAT(run({"verify", copy}, kExitJobError), HasSubstr("no complete checkpoint"));
-  EXPECT_THAT(run({"export", copy}, kExitJobError), HasSubstr("export is not available"));
+  EXPECT_THAT(run({"export", copy}, kExitJobError), HasSubstr("export needs two paths"));
   EXPECT_THAT(run({}, kExitJobError), HasSubstr("usage:"));
   EXPECT_THAT(run({"ls"}, kExitJobError), HasSubstr("ls needs a path"));
 }

@@ -4,7 +4,7 @@
 
 #include "planc/commands.h"
 #include "planc/flags.h"
-#include "planc/job_reference.h"
+#include "planc/keys/job_reference.h"
 
 namespace planc {
 

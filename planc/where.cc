@@ -9,7 +9,7 @@
 #include "planc/flags.h"
 #include "planc/load_plan.h"
 #include "planc/shards.h"
-#include "planc/show.h"
+#include "planc/show/show.h"
 #include "planc/text.h"
 
 namespace planc {

@@ -7,8 +7,8 @@
 #include "google/protobuf/dynamic_message.h"
 #include "google/protobuf/message.h"
 #include "nlohmann/json.hpp"
-#include "planc/job_reference.h"
-#include "planc/key_text.h"
+#include "planc/keys/job_reference.h"
+#include "planc/keys/key_text.h"
 
 namespace planc {
 namespace {

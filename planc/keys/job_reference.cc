@@ -1,4 +1,4 @@
-#include "planc/job_reference.h"
+#include "planc/keys/job_reference.h"
 
 #include <string>
 
@@ -10,7 +10,7 @@
 #include "compiler/diagnostics/diagnostic.h"
 #include "compiler/diagnostics/render_text.h"
 #include "compiler/spec/job_schema.h"
-#include "planc/key_text.h"
+#include "planc/keys/key_text.h"
 #include "planc/text.h"
 
 namespace planc {

@@ -1,5 +1,5 @@
-#ifndef PLANC_PLANC_JOB_REFERENCE_H_
-#define PLANC_PLANC_JOB_REFERENCE_H_
+#ifndef PLANC_PLANC_KEYS_JOB_REFERENCE_H_
+#define PLANC_PLANC_KEYS_JOB_REFERENCE_H_
 
 #include <string>
 
@@ -15,4 +15,4 @@ std::string JobReferenceMarkdown();
 
 }  // namespace planc
 
-#endif  // PLANC_PLANC_JOB_REFERENCE_H_
+#endif  // PLANC_PLANC_KEYS_JOB_REFERENCE_H_

@@ -1,4 +1,4 @@
-#include "planc/key_text.h"
+#include "planc/keys/key_text.h"
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"

@@ -1,5 +1,5 @@
-#ifndef PLANC_PLANC_KEY_TEXT_H_
-#define PLANC_PLANC_KEY_TEXT_H_
+#ifndef PLANC_PLANC_KEYS_KEY_TEXT_H_
+#define PLANC_PLANC_KEYS_KEY_TEXT_H_
 
 #include <string>
 #include <utility>
@@ -24,4 +24,4 @@ std::vector<std::pair<std::string, std::string>> ChoiceDocs(
 
 }  // namespace planc
 
-#endif  // PLANC_PLANC_KEY_TEXT_H_
+#endif  // PLANC_PLANC_KEYS_KEY_TEXT_H_

@@ -1,4 +1,4 @@
-#include "planc/language_model.h"
+#include "planc/sampling/language_model.h"
 
 #include <algorithm>
 #include <cstddef>

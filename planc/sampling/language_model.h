@@ -1,5 +1,5 @@
-#ifndef PLANC_PLANC_LANGUAGE_MODEL_H_
-#define PLANC_PLANC_LANGUAGE_MODEL_H_
+#ifndef PLANC_PLANC_SAMPLING_LANGUAGE_MODEL_H_
+#define PLANC_PLANC_SAMPLING_LANGUAGE_MODEL_H_
 
 #include <cstdint>
 #include <memory>
@@ -52,4 +52,4 @@ class LanguageModel {
 
 }  // namespace planc
 
-#endif  // PLANC_PLANC_LANGUAGE_MODEL_H_
+#endif  // PLANC_PLANC_SAMPLING_LANGUAGE_MODEL_H_

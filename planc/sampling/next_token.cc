@@ -1,4 +1,4 @@
-#include "planc/next_token.h"
+#include "planc/sampling/next_token.h"
 
 #include <algorithm>
 #include <cmath>

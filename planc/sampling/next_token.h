@@ -1,5 +1,5 @@
-#ifndef PLANC_PLANC_NEXT_TOKEN_H_
-#define PLANC_PLANC_NEXT_TOKEN_H_
+#ifndef PLANC_PLANC_SAMPLING_NEXT_TOKEN_H_
+#define PLANC_PLANC_SAMPLING_NEXT_TOKEN_H_
 
 #include <cstdint>
 
@@ -22,4 +22,4 @@ int32_t NextToken(const float* logits, int64_t vocab, const SamplingOptions& opt
 
 }  // namespace planc
 
-#endif  // PLANC_PLANC_NEXT_TOKEN_H_
+#endif  // PLANC_PLANC_SAMPLING_NEXT_TOKEN_H_

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "planc/comm_table.h"
-#include "planc/show.h"
+#include "planc/show/comm_table.h"
+#include "planc/show/show.h"
 #include "planc/text.h"
 
 namespace planc {

@@ -1,4 +1,4 @@
-#include "planc/comm_table.h"
+#include "planc/show/comm_table.h"
 
 #include <cstddef>
 #include <map>

@@ -1,5 +1,5 @@
-#ifndef PLANC_PLANC_COMM_TABLE_H_
-#define PLANC_PLANC_COMM_TABLE_H_
+#ifndef PLANC_PLANC_SHOW_COMM_TABLE_H_
+#define PLANC_PLANC_SHOW_COMM_TABLE_H_
 
 #include <cstdint>
 #include <vector>
@@ -24,4 +24,4 @@ std::vector<int64_t> BlockRuns(const Plan& plan, const Program& program);
 
 }  // namespace planc
 
-#endif  // PLANC_PLANC_COMM_TABLE_H_
+#endif  // PLANC_PLANC_SHOW_COMM_TABLE_H_

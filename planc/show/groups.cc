@@ -3,7 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "planc/show.h"
+#include "planc/show/show.h"
 #include "planc/text.h"
 
 namespace planc {

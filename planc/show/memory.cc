@@ -5,7 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "planc/show.h"
+#include "planc/device_memory.h"
+#include "planc/show/show.h"
 #include "planc/text.h"
 
 namespace planc {
@@ -73,10 +74,13 @@ void AddClass(const Plan& plan, const MemoryClass& memory, std::string* text,
   *text += table.Text(4);
   const int64_t bound = plan.job.cluster().memory();
   if (bound > 0) {
+    const int64_t counted = DeviceBytes(plan, rank_class);
     data["bound_bytes"] = bound;
-    absl::StrAppendFormat(text, "    bound %s (cluster.memory), %.1f%% used, %s free\n",
-                          BytesText(bound), 100.0 * static_cast<double>(arena) / bound,
-                          BytesText(bound - arena));
+    data["counted_bytes"] = counted;
+    absl::StrAppendFormat(text, "    bound %s (cluster.memory), %.1f%% used, %s free%s\n",
+                          BytesText(bound), 100.0 * static_cast<double>(counted) / bound,
+                          BytesText(bound - counted),
+                          counted < arena ? "; host_pinned is host memory and not counted" : "");
   }
   classes->push_back(std::move(data));
 }

@@ -2,7 +2,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "planc/show.h"
+#include "planc/show/show.h"
 #include "planc/text.h"
 #include "schemas/plan_text.h"
 

@@ -2,7 +2,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "planc/show.h"
+#include "planc/show/show.h"
 #include "planc/text.h"
 
 namespace planc {

@@ -1,5 +1,5 @@
 // The list of sections and what they share.
-#include "planc/show.h"
+#include "planc/show/show.h"
 
 #include <algorithm>
 #include <cstddef>

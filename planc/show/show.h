@@ -1,5 +1,5 @@
-#ifndef PLANC_PLANC_SHOW_H_
-#define PLANC_PLANC_SHOW_H_
+#ifndef PLANC_PLANC_SHOW_SHOW_H_
+#define PLANC_PLANC_SHOW_SHOW_H_
 
 #include <cstdint>
 #include <string>
@@ -69,4 +69,4 @@ const RankClass& ClassOfRank(const Plan& plan, int64_t rank);
 
 }  // namespace planc
 
-#endif  // PLANC_PLANC_SHOW_H_
+#endif  // PLANC_PLANC_SHOW_SHOW_H_

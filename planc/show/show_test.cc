@@ -1,4 +1,4 @@
-#include "planc/show.h"
+#include "planc/show/show.h"
 
 #include <gtest/gtest.h>
 
@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "absl/strings/str_split.h"
-#include "planc/comm_table.h"
 #include "planc/example_plan.h"
+#include "planc/show/comm_table.h"
 #include "planc/text.h"
 
 namespace planc {
@@ -34,6 +34,23 @@ TEST(Show, EverySectionFitsTheColumnsAndHasData) {
       for (const std::string& line : lines) EXPECT_LE(line.size(), size_t{kColumns}) << line;
     }
   }
+}
+
+TEST(Show, PinnedHostMemoryCountsOnTheHostOnly) {
+  Plan plan = ExamplePlan();
+  const std::string before = ShowSummary(InputOf(plan)).data["largest_rank_bytes"].dump();
+  for (RankClass& rank_class : plan.classes) {
+    rank_class.arena_bytes[static_cast<int>(MemoryKind::kHostPinned)] = int64_t{3} << 40;
+  }
+  plan.job.mutable_cluster()->set_device("h100-sxm-80gb");
+  ShowSection summary = ShowSummary(InputOf(plan));
+  EXPECT_EQ(summary.data["largest_rank_bytes"].dump(), before);
+  EXPECT_TRUE(Has(summary.text, "on the fullest rank, and 3.00 TiB of host memory"))
+      << summary.text;
+  plan.job.mutable_cluster()->set_device("host");
+  summary = ShowSummary(InputOf(plan));
+  EXPECT_GT(summary.data["largest_rank_bytes"].get<int64_t>(), int64_t{3} << 40);
+  EXPECT_FALSE(Has(summary.text, "of host memory"));
 }
 
 TEST(Show, MeshJoinsCellsOfEqualCoordinates) {

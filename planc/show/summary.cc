@@ -6,9 +6,11 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "compiler/spec/job_schema.h"
-#include "planc/comm_table.h"
-#include "planc/show.h"
+#include "planc/device_memory.h"
+#include "planc/show/comm_table.h"
+#include "planc/show/show.h"
 #include "planc/text.h"
+#include "runtime/checkpoint/checkpoint_size.h"
 
 namespace planc {
 namespace {
@@ -47,11 +49,29 @@ double StepFlops(const Plan& plan) {
 int64_t LargestRankBytes(const Plan& plan) {
   int64_t most = 0;
   for (const RankClass& rank_class : plan.classes) {
-    int64_t bytes = 0;
-    for (int64_t arena : rank_class.arena_bytes) bytes += arena;
-    most = std::max(most, bytes);
+    most = std::max(most, DeviceBytes(plan, rank_class));
   }
   return most;
+}
+
+std::string MemoryLine(const Plan& plan, int64_t largest) {
+  std::string line = absl::StrCat(BytesText(largest), " on the fullest rank");
+  int64_t pinned = 0;
+  for (const RankClass& rank_class : plan.classes) {
+    pinned = std::max(pinned, rank_class.arena_bytes[static_cast<int>(MemoryKind::kHostPinned)]);
+  }
+  if (pinned > 0 && !IsDeviceMemory(plan, MemoryKind::kHostPinned)) {
+    absl::StrAppend(&line, ", and ", BytesText(pinned), " of host memory");
+  }
+  return line;
+}
+
+std::string CheckpointLine(const Plan& plan, const CheckpointSize& size) {
+  const std::string how = plan.job.checkpoint().async() ? "in the background" : "between steps";
+  return absl::StrCat(BytesText(size.total_bytes), ", at most ", BytesText(size.largest_rank_bytes),
+                      " a rank; ", how, ", ", SecondsText(size.write_seconds), " at ",
+                      CountText(static_cast<double>(plan.job.cluster().storage_bandwidth())),
+                      "B/s a machine");
 }
 
 int64_t ProgramInstructions(const Plan& plan) {
@@ -101,6 +121,8 @@ ShowSection ShowSummary(const ShowInput& input) {
   const Plan& plan = input.plan;
   const proto::Job& job = plan.job;
   const double flops = StepFlops(plan);
+  const int64_t largest = LargestRankBytes(plan);
+  const CheckpointSize checkpoint = CheckpointSizeOf(plan);
   ShowSection section{"summary", "", {}};
   std::string& text = section.text;
   Line("job", job.job(), &text);
@@ -123,7 +145,8 @@ ShowSection ShowSummary(const ShowInput& input) {
   Line("precision", PrecisionLine(job), &text);
   Line("batch", BatchLine(plan), &text);
   Line("work", absl::StrCat(CountText(flops), "FLOP a step"), &text);
-  Line("memory", absl::StrCat(BytesText(LargestRankBytes(plan)), " on the fullest rank"), &text);
+  Line("memory", MemoryLine(plan, largest), &text);
+  Line("checkpoint", CheckpointLine(plan, checkpoint), &text);
   if (input.schedule.ok()) {
     Line("time",
          absl::StrCat("at least ", SecondsText(input.schedule->seconds),
@@ -143,7 +166,12 @@ ShowSection ShowSummary(const ShowInput& input) {
                   {"microbatches", plan.microbatches},
                   {"tokens_per_step", job.batch().global() * job.batch().sequence()},
                   {"flops_per_step", flops},
-                  {"largest_rank_bytes", LargestRankBytes(plan)},
+                  {"largest_rank_bytes", largest},
+                  {"checkpoint",
+                   {{"total_bytes", checkpoint.total_bytes},
+                    {"largest_rank_bytes", checkpoint.largest_rank_bytes},
+                    {"largest_node_bytes", checkpoint.largest_node_bytes},
+                    {"predicted_write_seconds", checkpoint.write_seconds}}},
                   {"instructions", ProgramInstructions(plan)},
                   {"rank_classes", plan.classes.size()},
                   {"proven",

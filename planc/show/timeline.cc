@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "planc/show.h"
+#include "planc/show/show.h"
 #include "planc/text.h"
 
 namespace planc {

@@ -1,0 +1,238 @@
+#include "planc/check_resume.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "nlohmann/json.hpp"
+#include "planc/fit.h"
+#include "planc/text.h"
+#include "runtime/checkpoint/checkpoint_directory.h"
+#include "runtime/checkpoint/manifest.h"
+#include "runtime/checkpoint/saved_tensors.h"
+#include "runtime/data/mapped_file.h"
+#include "schemas/status.h"
+
+namespace planc {
+namespace {
+
+// Heap that reading a manifest takes at its peak, over the size of the file: its text, twice, the
+// JSON tree and the parsed form. Measured, rounded up.
+constexpr int64_t kManifestExpansion = 9;
+
+std::string BaseOf(const std::string& job_path) {
+  const std::string parent = std::filesystem::path(job_path).parent_path().string();
+  return parent.empty() ? "." : parent;
+}
+
+int64_t FileBytes(const std::string& path) {
+  std::error_code error;
+  const std::uintmax_t bytes = std::filesystem::file_size(path, error);
+  return error ? 0 : static_cast<int64_t>(bytes);
+}
+
+bool IsCheckpoint(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::exists(std::filesystem::path(path) / kManifestName, error);
+}
+
+// Reads the manifest and the headers of all files.
+absl::StatusOr<Manifest> Inspect(const std::string& checkpoint) {
+  PLANC_ASSIGN_OR_RETURN(Manifest manifest, ReadManifest(checkpoint));
+  SavedTensors saved(checkpoint, manifest);
+  for (const auto& [name, file] : manifest.files) {
+    PLANC_RETURN_IF_ERROR(saved.File(name).status());
+  }
+  return manifest;
+}
+
+class ResumeChecker {
+ public:
+  ResumeChecker(const std::string& job_path, const LoadedPlan& loaded, DiagnosticList* list)
+      : job_path_(job_path), loaded_(loaded), plan_(loaded.plan), list_(*list) {}
+
+  std::optional<ResumeOutlook> Check(const std::string& path) {
+    ResumeOutlook outlook;
+    std::vector<std::string> candidates = CandidatesAt(path, &outlook);
+    outlook.candidates = static_cast<int64_t>(candidates.size());
+    for (size_t i = 0; i < candidates.size(); ++i) {
+      absl::StatusOr<Manifest> manifest = Inspect(candidates[i]);
+      if (manifest.ok()) {
+        outlook.checkpoint = candidates[i];
+        return Judge(*manifest, std::move(outlook));
+      }
+      const bool damaged = manifest.status().code() != absl::StatusCode::kFailedPrecondition;
+      if (!damaged || i + 1 == candidates.size()) {
+        Report(DiagnosticCode::kCheckpointUnusable, manifest.status());
+        return std::nullopt;
+      }
+      Report(DiagnosticCode::kCheckpointPassedOver, manifest.status());
+    }
+    return std::nullopt;
+  }
+
+ private:
+  // Newest first. Reports when there are none.
+  std::vector<std::string> CandidatesAt(const std::string& path, ResumeOutlook* outlook) {
+    const bool own = path == "auto";
+    const std::string place =
+        own ? PathIn(BaseOf(job_path_), plan_.job.checkpoint().directory()) : path;
+    outlook->named = !own && IsCheckpoint(place);
+    if (outlook->named) return {place};
+    std::vector<std::string> paths;
+    for (const CheckpointEntry& entry : ListCheckpoints(place)) paths.push_back(entry.path);
+    std::reverse(paths.begin(), paths.end());
+    if (paths.empty()) {
+      Diagnostic& diagnostic = Report(
+          DiagnosticCode::kCheckpointUnusable,
+          absl::NotFoundError(absl::StrCat(place, ": there is no complete checkpoint here")));
+      if (own) diagnostic.notes.push_back("with `checkpoint.resume: auto` the run starts anew");
+    }
+    return paths;
+  }
+
+  Diagnostic& Report(DiagnosticCode code, const absl::Status& status) {
+    return list_.Add(code, Span{job_path_}, std::string(status.message()));
+  }
+
+  std::optional<ResumeOutlook> Judge(const Manifest& manifest, ResumeOutlook outlook) {
+    outlook.check = CompareWithCheckpoint(plan_, manifest);
+    if (!RefusalOf(outlook.check, outlook.checkpoint).ok()) {
+      Refuse(outlook);
+      return std::nullopt;
+    }
+    outlook.step = manifest.step;
+    outlook.steps = plan_.job.run().steps();
+    outlook.notices = NoticesOf(outlook.check, plan_, manifest);
+    outlook.size = LoadSizeOf(plan_, manifest);
+    outlook.arena_bytes = RankBytes(FullestClass(plan_));
+    outlook.manifest_bytes =
+        kManifestExpansion * FileBytes(absl::StrCat(outlook.checkpoint, "/", kManifestName));
+    return outlook;
+  }
+
+  // One diagnostic that points at all keys that differ.
+  void Refuse(const ResumeOutlook& outlook) {
+    const ResumeCheck& check = outlook.check;
+    std::vector<LabeledSpan> places;
+    std::vector<std::string> keys;
+    std::vector<std::string> reasons;
+    for (const JobChange& change : check.changes) {
+      if (change.verdict != ChangeVerdict::kRefused) continue;
+      keys.push_back(change.key);
+      reasons.push_back(ChangeText(change));
+      const auto origin = loaded_.job->spec.origins.find(change.key);
+      if (origin == loaded_.job->spec.origins.end() || origin->second.line == 0) continue;
+      places.push_back(
+          {{origin->second.file, origin->second.line, origin->second.column, origin->second.length},
+           absl::StrCat(change.saved, " in the checkpoint")});
+    }
+    reasons.insert(reasons.end(), check.shapes.begin(), check.shapes.end());
+    const size_t more = reasons.size() - 1;
+    Diagnostic& diagnostic = Report(
+        DiagnosticCode::kResumeRefused,
+        absl::FailedPreconditionError(absl::StrCat(
+            outlook.checkpoint, " was saved by another job: ", reasons[0],
+            more == 0 ? "" : absl::StrCat(" (and ", more, more == 1 ? " more)" : " more)"))));
+    if (!places.empty()) {
+      diagnostic.span = places[0].span;
+      diagnostic.label = places[0].label;
+      diagnostic.secondary.assign(places.begin() + 1, places.end());
+    }
+    diagnostic.notes.assign(reasons.begin() + 1, reasons.end());
+    diagnostic.fix = check.shapes.empty()
+                         ? absl::StrCat("the old values, or `checkpoint.allow_changes: [",
+                                        absl::StrJoin(keys, ", "), "]`")
+                         : "a checkpoint of the same model: other shapes cannot be loaded";
+  }
+
+  const std::string& job_path_;
+  const LoadedPlan& loaded_;
+  const Plan& plan_;
+  DiagnosticList& list_;
+};
+
+std::string ChoiceText(const ResumeOutlook& outlook) {
+  if (outlook.named) return "the checkpoint that is named";
+  return absl::StrCat("the newest that is whole of ", outlook.candidates,
+                      outlook.candidates == 1 ? " checkpoint" : " checkpoints");
+}
+
+const char* VerdictName(ChangeVerdict verdict) {
+  switch (verdict) {
+    case ChangeVerdict::kRefused:
+      return "refused";
+    case ChangeVerdict::kAllowed:
+      return "allowed";
+    case ChangeVerdict::kNoticed:
+      return "noticed";
+    case ChangeVerdict::kLayout:
+      return "layout";
+  }
+  return "?";
+}
+
+}  // namespace
+
+std::optional<ResumeOutlook> CheckResume(const std::string& job_path, const LoadedPlan& loaded,
+                                         const std::string& path, DiagnosticList* list) {
+  return ResumeChecker(job_path, loaded, list).Check(path);
+}
+
+std::string OutlookText(const ResumeOutlook& outlook) {
+  std::string text = absl::StrCat("resume from ", outlook.checkpoint, ": works\n");
+  const auto add = [&](const std::string& name, const std::string& value) {
+    absl::StrAppend(
+        &text, Wrap(absl::StrCat("  ", name, std::string(12 - name.size(), ' '), value), 12), "\n");
+  };
+  add("chosen", ChoiceText(outlook));
+  add("step",
+      outlook.step < outlook.steps
+          ? absl::StrCat(outlook.step, " of ", outlook.steps, " steps are done")
+          : absl::StrCat("all ", outlook.steps, " steps are done: nothing is left to train"));
+  if (outlook.check.SameLayout()) {
+    add("layout", "as it was saved: with the same settings the run goes on bit for bit");
+  }
+  for (const std::string& notice : outlook.notices) add("notice", notice);
+  const LoadSize& size = outlook.size;
+  add("reads", absl::StrCat(BytesText(size.largest_bytes), " on rank ", size.largest_rank,
+                            ", which reads the most; ", BytesText(size.all_ranks_bytes),
+                            " on all ranks together; ", BytesText(size.saved_bytes), " are saved"));
+  add("memory",
+      absl::StrCat(BytesText(outlook.arena_bytes + outlook.manifest_bytes + size.tensor_bytes),
+                   " while loading, besides the program itself: the arenas of the fullest rank, ",
+                   BytesText(outlook.arena_bytes), "; ", BytesText(outlook.manifest_bytes),
+                   " for the manifest; ", BytesText(size.tensor_bytes),
+                   " of mapped file for one tensor at a time"));
+  add("not read", absl::StrCat("the bytes of the tensors; `planc checkpoint verify ",
+                               outlook.checkpoint, "` checks them all, and so does the run"));
+  return text;
+}
+
+std::string OutlookJson(const ResumeOutlook& outlook) {
+  nlohmann::ordered_json json = {{"checkpoint", outlook.checkpoint},
+                                 {"candidates", outlook.candidates},
+                                 {"step", outlook.step},
+                                 {"steps", outlook.steps},
+                                 {"same_layout", outlook.check.SameLayout()}};
+  json["changes"] = nlohmann::ordered_json::array();
+  for (const JobChange& change : outlook.check.changes) {
+    json["changes"].push_back({{"key", change.key},
+                               {"saved", change.saved},
+                               {"job", change.now},
+                               {"verdict", VerdictName(change.verdict)}});
+  }
+  json["read_bytes"] = {{"largest", outlook.size.largest_bytes},
+                        {"largest_rank", outlook.size.largest_rank},
+                        {"all_ranks", outlook.size.all_ranks_bytes},
+                        {"saved", outlook.size.saved_bytes}};
+  json["memory_bytes"] = {{"arenas", outlook.arena_bytes},
+                          {"manifest", outlook.manifest_bytes},
+                          {"mapped", outlook.size.tensor_bytes}};
+  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+}  // namespace planc
