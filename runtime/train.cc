@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
-#include <optional>
 
 #include "absl/status/statusor.h"
+#include "runtime/checkpoint/checkpointer.h"
 #include "runtime/checkpoint/control_agreement.h"
-#include "runtime/checkpoint/save.h"
 #include "runtime/device/host_device.h"
 #include "runtime/launch/signals.h"
+#include "runtime/launch/step_page.h"
 #include "runtime/process_group/connect_groups.h"
 #include "runtime/step/faults.h"
 #include "runtime/step/run_program.h"
@@ -18,11 +18,13 @@
 #include "runtime/training_data.h"
 #include "runtime/training_report.h"
 #include "runtime/training_state.h"
+#include "runtime/validation.h"
 #include "schemas/status.h"
 
 namespace planc {
 
-absl::Status Train(const Plan& plan, const LaunchConfig& launch, const RunOptions& options) {
+absl::StatusOr<TrainingEnd> Train(const Plan& plan, const LaunchConfig& launch,
+                                  const RunOptions& options) {
   const proto::Job& job = plan.job;
   const int64_t end = std::min(job.run().steps(), options.stop_after.value_or(job.run().steps()));
 
@@ -31,8 +33,13 @@ absl::Status Train(const Plan& plan, const LaunchConfig& launch, const RunOption
   PLANC_ASSIGN_OR_RETURN(TrainingData data, TrainingData::Open(plan, options.base_directory));
 
   // 2. Process groups: meet the other ranks, which must hold the same plan.
-  PLANC_ASSIGN_OR_RETURN(Groups groups, ConnectGroups(plan, launch));
+  PLANC_ASSIGN_OR_RETURN(StepPage steps, StepPage::Open(launch.step_page, launch.world_size));
+  GroupOptions group_options;
+  group_options.connect_timeout = options.connect_timeout;
+  group_options.agreement_timeout = options.agreement_timeout;
+  PLANC_ASSIGN_OR_RETURN(Groups groups, ConnectGroups(plan, launch, group_options));
   ControlAgreement agreement(&groups.control());
+  ControlAgreement writers(&groups.background_control(), [&groups] { groups.CancelBackground(); });
 
   // 3. Partition: this rank's programs, bound to memory, and its share of the training state.
   const std::unique_ptr<Device> device = CreateHostDevice();
@@ -42,41 +49,47 @@ absl::Status Train(const Plan& plan, const LaunchConfig& launch, const RunOption
                          TrainingReport::Open(*session, launch, options, end));
   PLANC_ASSIGN_OR_RETURN(
       const std::unique_ptr<ProgramRunner> runner,
-      ProgramRunner::Create(*session, device.get(), {options.stall_deadline, report.profile()}));
-  PLANC_ASSIGN_OR_RETURN(
-      const int64_t first_step,
-      PrepareState(*session, runner.get(), options.base_directory, agreement, &report));
+      ProgramRunner::Create(*session, device.get(), {options.stall, report.profile()}));
+  const absl::StatusOr<int64_t> prepared =
+      PrepareState(*session, runner.get(), options, agreement, &report);
+  if (absl::IsCancelled(prepared.status())) return TrainingEnd::kStopped;  // by a signal
+  PLANC_ASSIGN_OR_RETURN(const int64_t first_step, prepared);
+  Checkpointer checkpointer(plan, launch.rank, launch.threads, session->Shards(),
+                            CheckpointDirectory(plan, options.base_directory), writers,
+                            {options.versions, [&report] { return report.Sync(); }});
+  Validation validation(*session, runner.get(), data.validation(), end);
+  PLANC_ASSIGN_OR_RETURN(bool stop, validation.MakeUp(first_step, &report));
 
-  bool stop = first_step >= end;
-  for (int64_t step = first_step; !stop; ++step) {
+  for (int64_t done = first_step + 1; done <= end && !stop; ++done) {
     // 4. Forward, 5. backward, 6. gradient sync and 7. optimizer are labels of the instructions of
     // one program: with pipelining and overlapped communication they interleave. It ends early,
     // before anything is updated, when the gradient norm is not finite.
+    steps.Publish(launch.rank, done);
     report.StepBegins();
-    const ProgramInputs inputs = {step, HyperParametersOf(job, step), data.training()};
+    const ProgramInputs inputs = {done - 1, HyperParametersOf(job, done - 1), data.training()};
     PLANC_RETURN_IF_ERROR(runner->Run(ProgramKind::kStep, inputs));
     report.StepEnds();
     if (!std::isfinite(session->Loss())) return NonFiniteError("loss", session->Loss());
-    PLANC_ASSIGN_OR_RETURN(stop,
-                           groups.control().ShouldStop(step, ScopedStopSignals::Received() != 0));
-    stop = stop || step + 1 == end;
 
-    // 8. Checkpoint: masters and moments, between two steps.
-    if (IsDue(job.checkpoint().every_steps(), step + 1, stop)) {
-      PLANC_RETURN_IF_ERROR(SaveCheckpoint(plan, launch.rank, session->Shards(), step + 1,
-                                           CheckpointDirectory(plan, options.base_directory),
-                                           agreement));
-    }
+    // 8. Metrics: losses that every rank has, written by rank 0. Before the checkpoint, because a
+    // run that resumes from it does not do this step again.
+    report.CheckpointsEnded(checkpointer.TakeEnded());
+    PLANC_ASSIGN_OR_RETURN(const ValidationResult validated, validation.Run(done));
+    PLANC_RETURN_IF_ERROR(report.Write(done, inputs.hyper_parameters.lr, validated));
+    stop = validated.stop && (done < end || validated.IsMissing());
 
-    // 9. Metrics: losses that every rank has, written by rank 0.
-    std::optional<double> validation_loss;
-    if (data.validation() != nullptr && IsDue(job.run().eval_every_steps(), step + 1, stop)) {
-      PLANC_ASSIGN_OR_RETURN(validation_loss, Validate(*session, runner.get(), data.validation()));
+    // 9. Checkpoint: masters and moments, between two steps.
+    if (IsDue(job.checkpoint().every_steps(), done, stop || done == end)) {
+      PLANC_ASSIGN_OR_RETURN(const double stall, checkpointer.Save(done));
+      report.CheckpointStalled(stall);
     }
-    PLANC_RETURN_IF_ERROR(report.Write(step + 1, inputs.hyper_parameters.lr, validation_loss));
   }
+  const absl::Status saved = checkpointer.Finish();
+  report.CheckpointsEnded(checkpointer.TakeEnded());
+  PLANC_RETURN_IF_ERROR(saved);
   PLANC_RETURN_IF_ERROR(report.Finish());
-  return groups.Shutdown();
+  PLANC_RETURN_IF_ERROR(groups.Shutdown());
+  return stop ? TrainingEnd::kStopped : TrainingEnd::kCompleted;
 }
 
 }  // namespace planc

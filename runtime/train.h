@@ -2,13 +2,15 @@
 #define PLANC_RUNTIME_TRAIN_H_
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <ostream>
 #include <string>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "runtime/launch/launch.h"
+#include "runtime/step/watchdog.h"
 #include "schemas/plan.h"
 
 namespace planc {
@@ -19,16 +21,28 @@ struct RunOptions {
   std::optional<int64_t> stop_after;  // end after this many optimizer steps, counted from step 0
   bool profile = false;               // time every instruction of the last step
   std::optional<double> peak_flops;   // of one rank's device, for the utilisation in the metrics
-  absl::Duration stall_deadline = absl::Minutes(10);  // of the watchdog
-  std::ostream* out = nullptr;                        // where rank 0 shows progress; null: nowhere
+  // A checkpoint to resume from, whatever checkpoint.resume says; relative to base_directory.
+  std::optional<std::string> resume_from;
+  StallRule stall;                                       // of the programs
+  absl::Duration agreement_timeout = absl::Minutes(10);  // of the ranks, e.g. on a checkpoint
+  absl::Duration connect_timeout = absl::Minutes(2);     // until every rank is there
+  std::ostream* out = nullptr;                  // where rank 0 shows progress; null: nowhere
+  std::map<std::string, std::string> versions;  // of program and libraries, for checkpoints
+};
+
+enum class TrainingEnd {
+  kCompleted,  // all steps are done
+  kStopped,    // a signal asked to stop: a checkpoint was written, running again goes on from it
 };
 
 // Trains: carries out the plan as the rank that `launch` says, from step 0 or from a checkpoint, to
-// the last step or until a signal asks to stop. Every rank of the job calls it.
+// the last step or until a signal asks to stop. Every rank of the job calls it. A checkpoint that
+// the disk refuses is reported and the run goes on; it is an error when the last one is refused.
 // REQUIRES: VerifyPlan finds nothing wrong with `plan`.
 // Errors: see runtime/step/faults.h. No error leaves a rank waiting: its groups are closed, so the
 // other ranks fail too.
-absl::Status Train(const Plan& plan, const LaunchConfig& launch, const RunOptions& options);
+absl::StatusOr<TrainingEnd> Train(const Plan& plan, const LaunchConfig& launch,
+                                  const RunOptions& options);
 
 }  // namespace planc
 

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <fstream>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "runtime/data/mapped_file.h"
 #include "runtime/metrics/loss_curve.h"
 #include "runtime/metrics/memory_table.h"
@@ -29,6 +31,27 @@ int64_t InstructionsPerStream(const Session& session) {
     }
   }
   return std::max<int64_t>(1, *std::max_element(counts.begin(), counts.end()));
+}
+
+double SecondsSince1970() { return absl::ToDoubleSeconds(absl::Now() - absl::UnixEpoch()); }
+
+// "5 checkpoints of 60.1 MiB: ..."
+std::string CheckpointLine(const CheckpointTotals& totals, double step_seconds) {
+  const double begun = static_cast<double>(std::max<int64_t>(totals.begun, 1));
+  const double stall = totals.stall_seconds / begun;
+  std::string line =
+      absl::StrFormat("%d checkpoints: stall %.3g ms each", totals.begun, 1e3 * stall);
+  if (step_seconds > 0)
+    absl::StrAppendFormat(&line, " (%.1f%% of a step)", 100 * stall / step_seconds);
+  if (totals.complete > 0) {
+    const double complete = static_cast<double>(totals.complete);
+    const double mebibytes = static_cast<double>(totals.bytes) / (1 << 20);
+    absl::StrAppendFormat(&line, ", %.3g MiB each, written in %.3g s (%.4g MiB/s)",
+                          mebibytes / complete, totals.write_seconds / complete,
+                          mebibytes / totals.write_seconds);
+  }
+  if (totals.failed > 0) absl::StrAppend(&line, ", ", totals.failed, " failed");
+  return line;
 }
 
 absl::Status WriteFile(const std::string& path, const std::string& text) {
@@ -82,9 +105,7 @@ std::string TrainingReport::Directory() const {
 
 absl::Status TrainingReport::OpenFiles(int64_t resumed) {
   if (!speaks_) return absl::OkStatus();
-  PLANC_ASSIGN_OR_RETURN(
-      metrics_, MetricsWriter::Open(Directory(), resumed,
-                                    absl::ToDoubleSeconds(absl::Now() - absl::UnixEpoch())));
+  PLANC_ASSIGN_OR_RETURN(metrics_, MetricsWriter::Open(Directory(), resumed, SecondsSince1970()));
   return absl::OkStatus();
 }
 
@@ -100,17 +121,17 @@ void TrainingReport::Note(const std::string& line) {
 }
 
 absl::Status TrainingReport::Write(int64_t steps_done, double lr,
-                                   const std::optional<double>& validation_loss) {
+                                   const ValidationResult& validation) {
   const Plan& plan = session_->plan();
   const bool due = steps_done % plan.job.run().log_every_steps() == 0 || steps_done == end_;
-  if (!speaks_ || (!due && !validation_loss.has_value())) return absl::OkStatus();
+  if (!speaks_ || (!due && !validation.due)) return absl::OkStatus();
 
   const int64_t step_tokens = plan.job.batch().global() * plan.job.batch().sequence();
-  StepMetrics row;
+  StepMetrics row = std::exchange(checkpoint_, {});
   row.step = steps_done;
   row.tokens = steps_done * step_tokens;
   row.loss = session_->Loss();
-  row.validation_loss = validation_loss;
+  row.validation_loss = validation.loss;
   row.grad_norm = session_->GradNorm();
   row.lr = lr;
   row.step_seconds = absl::ToDoubleSeconds(stepping_) / static_cast<double>(steps_);
@@ -123,10 +144,53 @@ absl::Status TrainingReport::Write(int64_t steps_done, double lr,
     row.memory_bytes += session_->AllocatedBytes(static_cast<MemoryKind>(kind));
   }
   row.resident_bytes = PeakResidentBytes();
-  stepping_ = absl::ZeroDuration();
-  steps_ = 0;
+  stepped_ += std::exchange(stepping_, absl::ZeroDuration());
+  all_steps_ += std::exchange(steps_, 0);
   if (progress_ != nullptr) progress_->Show(row);
-  return metrics_->Write(row, absl::ToDoubleSeconds(absl::Now() - absl::UnixEpoch()));
+  return metrics_->Write(row, SecondsSince1970());
+}
+
+absl::Status TrainingReport::Sync() const {
+  return metrics_ == nullptr ? absl::OkStatus() : metrics_->Sync();
+}
+
+bool TrainingReport::LacksValidation(int64_t done) const {
+  return metrics_ != nullptr && metrics_->kept().has_value() && metrics_->kept()->step == done &&
+         !metrics_->kept()->validation_loss.has_value();
+}
+
+absl::Status TrainingReport::AddValidation(double validation_loss) {
+  if (metrics_ == nullptr) return absl::OkStatus();
+  StepMetrics row = *metrics_->kept();
+  row.validation_loss = validation_loss;
+  if (progress_ != nullptr) progress_->Show(row);
+  return metrics_->ReplaceKept(row, SecondsSince1970());
+}
+
+void TrainingReport::CheckpointStalled(double seconds) {
+  ++checkpoints_.begun;
+  checkpoints_.stall_seconds += seconds;
+  checkpoint_.checkpoint_stall_seconds = checkpoint_.checkpoint_stall_seconds.value_or(0) + seconds;
+}
+
+void TrainingReport::CheckpointsEnded(const std::vector<SaveResult>& results) {
+  for (const SaveResult& result : results) {
+    checkpoint_.checkpoint_write_seconds = result.write_seconds;
+    if (result.status.ok()) {
+      ++checkpoints_.complete;
+      checkpoints_.bytes += result.bytes;
+      checkpoints_.write_seconds += result.write_seconds;
+      checkpoint_.checkpoint_bytes = result.bytes;
+    } else {
+      ++checkpoints_.failed;
+      checkpoint_.checkpoint_error = std::string(result.status.message());
+      Note(absl::StrCat("checkpoint of step ", result.step,
+                        " failed: ", std::string(result.status.message())));
+    }
+    if (!result.notice.empty()) {
+      Note(absl::StrCat("checkpoint of step ", result.step, ": ", result.notice));
+    }
+  }
 }
 
 absl::Status TrainingReport::WriteProfile() {
@@ -143,6 +207,11 @@ absl::Status TrainingReport::Finish() {
   std::array<int64_t, kMemoryKindCount> allocated{};
   for (int kind = 0; kind < kMemoryKindCount; ++kind) {
     allocated[kind] = session_->AllocatedBytes(static_cast<MemoryKind>(kind));
+  }
+  if (checkpoints_.begun > 0) {
+    const int64_t steps = all_steps_ + steps_;
+    const double stepped = absl::ToDoubleSeconds(stepped_ + stepping_);
+    Note(CheckpointLine(checkpoints_, steps > 0 ? stepped / static_cast<double>(steps) : 0));
   }
   progress_.reset();
   if (options_->out != nullptr) {

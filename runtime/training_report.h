@@ -5,10 +5,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "runtime/checkpoint/checkpointer.h"
 #include "runtime/launch/launch.h"
 #include "runtime/metrics/metrics_writer.h"
 #include "runtime/metrics/progress.h"
@@ -22,6 +24,25 @@ namespace planc {
 // Floating-point operations that one optimizer step takes on all ranks together, recomputation not
 // counted: what utilisation is measured against.
 double ModelFlopsPerStep(const Plan& plan);
+
+// What became of the validation after a step.
+struct ValidationResult {
+  bool due = false;
+  bool stop = false;           // a signal asked to stop
+  std::optional<double> loss;  // nothing when none was due or a signal ended it
+
+  bool IsMissing() const { return due && !loss.has_value(); }
+};
+
+// All saves of a run.
+struct CheckpointTotals {
+  int64_t begun = 0;
+  int64_t complete = 0;
+  int64_t failed = 0;
+  int64_t bytes = 0;         // of the complete ones
+  double stall_seconds = 0;  // taken from the step loop
+  double write_seconds = 0;  // of the complete ones
+};
 
 // What a run tells the outside: metrics files and progress (rank 0), and the profile of the last
 // step (every rank). On the other ranks the functions of rank 0 do nothing.
@@ -42,8 +63,21 @@ class TrainingReport {
 
   // Shows a line that stays.
   void Note(const std::string& line);
-  // Writes the row of the step that ended, if run.log_every_steps or a validation loss asks for it.
-  absl::Status Write(int64_t steps_done, double lr, const std::optional<double>& validation_loss);
+  // Writes the row of the step that ended, if run.log_every_steps asks for it or a validation was
+  // due.
+  absl::Status Write(int64_t steps_done, double lr, const ValidationResult& validation);
+  // Waits until all rows so far are on the disk. Thread-safe.
+  absl::Status Sync() const;
+
+  // Whether there is a row of step `done` from before the run resumed that lacks its validation
+  // loss; AddValidation completes it.
+  bool LacksValidation(int64_t done) const;
+  absl::Status AddValidation(double validation_loss);
+
+  // A save took this long from the step loop.
+  void CheckpointStalled(double seconds);
+  // Saves that ended. One that failed, or has something to say, is shown at once.
+  void CheckpointsEnded(const std::vector<SaveResult>& results);
 
   // Writes loss curve and profile, and shows planned beside measured memory.
   absl::Status Finish();
@@ -66,6 +100,10 @@ class TrainingReport {
   absl::Time step_began_;
   absl::Duration stepping_;  // since the previous row
   int64_t steps_ = 0;        // since the previous row
+  absl::Duration stepped_;   // in all rows before
+  int64_t all_steps_ = 0;    // in all rows before
+  StepMetrics checkpoint_;   // its fields about checkpoints: since the previous row
+  CheckpointTotals checkpoints_;
 };
 
 }  // namespace planc

@@ -4,8 +4,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/checkpoint/load.h"
+#include "runtime/checkpoint/resume.h"
 #include "runtime/data/mapped_file.h"
+#include "runtime/launch/signals.h"
 #include "schemas/status.h"
 
 namespace planc {
@@ -15,34 +16,28 @@ std::string CheckpointDirectory(const Plan& plan, const std::string& base) {
 }
 
 absl::StatusOr<int64_t> PrepareState(const Session& session, ProgramRunner* runner,
-                                     const std::string& base, Agreement& agreement,
+                                     const RunOptions& options, Agreement& agreement,
                                      TrainingReport* report) {
   const Plan& plan = session.plan();
-  PLANC_RETURN_IF_ERROR(runner->Run(ProgramKind::kInit, ProgramInputs{}));
+  ProgramInputs init;
+  const std::string& base = options.base_directory;
+  const std::string resume = options.resume_from.value_or(plan.job.checkpoint().resume());
+  init.restoring = resume != "never";
+  PLANC_RETURN_IF_ERROR(runner->Run(ProgramKind::kInit, init));
   std::vector<std::string> notices;
-  PLANC_ASSIGN_OR_RETURN(
-      const std::optional<int64_t> resumed,
+  const absl::StatusOr<std::optional<int64_t>> result =
       ResumeTraining(plan, session.coordinates()[static_cast<int>(Axis::kTp)],
-                     CheckpointDirectory(plan, base), base, session.Shards(), agreement, &notices));
+                     CheckpointDirectory(plan, base), base, session.Shards(), agreement, &notices,
+                     [] { return ScopedStopSignals::Received() != 0; }, options.resume_from);
   for (const std::string& notice : notices) report->Note(notice);
+  PLANC_ASSIGN_OR_RETURN(const std::optional<int64_t> resumed, result);
+  if (init.restoring && !resumed.has_value()) {
+    PLANC_RETURN_IF_ERROR(runner->Run(ProgramKind::kInit, ProgramInputs{}));
+  }
   if (resumed.has_value()) report->Note(absl::StrCat("resumed after step ", *resumed));
   PLANC_RETURN_IF_ERROR(report->OpenFiles(resumed.value_or(0)));
   PLANC_RETURN_IF_ERROR(runner->Run(ProgramKind::kPublish, ProgramInputs{}));
   return resumed.value_or(0);
-}
-
-absl::StatusOr<double> Validate(const Session& session, ProgramRunner* runner,
-                                TokenSource* tokens) {
-  const int64_t batches = session.plan().job.run().eval_batches();
-  double sum = 0;
-  for (int64_t batch = 0; batch < batches; ++batch) {
-    ProgramInputs inputs;
-    inputs.step = batch;
-    inputs.tokens = tokens;
-    PLANC_RETURN_IF_ERROR(runner->Run(ProgramKind::kEval, inputs));
-    sum += session.EvalLoss();
-  }
-  return sum / static_cast<double>(batches);
 }
 
 bool IsDue(int64_t every, int64_t done, bool at_end) {

@@ -6,7 +6,6 @@
 
 #include "absl/status/statusor.h"
 #include "runtime/checkpoint/agreement.h"
-#include "runtime/data/token_source.h"
 #include "runtime/step/run_program.h"
 #include "runtime/step/session.h"
 #include "runtime/training_report.h"
@@ -18,14 +17,11 @@ namespace planc {
 std::string CheckpointDirectory(const Plan& plan, const std::string& base);
 
 // Gives masters and moments their values, initial ones or those of the checkpoint that
-// checkpoint.resume asks for, and publishes the compute weights. Returns the number of optimizer
-// steps done. Errors: as ResumeTraining and ProgramRunner::Run.
+// checkpoint.resume or options.resume_from asks for, and publishes the compute weights. Returns the
+// number of optimizer steps done. Errors: as ResumeTraining and ProgramRunner::Run.
 absl::StatusOr<int64_t> PrepareState(const Session& session, ProgramRunner* runner,
-                                     const std::string& base, Agreement& agreement,
+                                     const RunOptions& options, Agreement& agreement,
                                      TrainingReport* report);
-
-// Mean loss over run.eval_batches global batches of `tokens`.
-absl::StatusOr<double> Validate(const Session& session, ProgramRunner* runner, TokenSource* tokens);
 
 // Whether something that happens every `every` steps, and at the end, happens after `done` steps;
 // 0 stands for at the end only.

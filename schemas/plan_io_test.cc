@@ -45,7 +45,8 @@ class RandomPlan {
     });
     Fill(&plan.blocks, [&](auto* out) { *out = MakeBlock(); });
     Fill(&plan.units, [&](auto* out) {
-      *out = {Name(), Up(1) == 1, Up(1) == 1, Any(), Any(), Index(), Index(), Index(), Index(), Any()};
+      *out = {Name(),  Up(1) == 1, Up(1) == 1, Any(),   Any(),
+              Index(), Index(),    Index(),    Index(), Any()};
     });
     Fill(&plan.params, [&](auto* out) {
       *out = {Name(),  Numbers<int64_t>(), Index(), Any(),     Numbers<int64_t>(),

@@ -116,7 +116,9 @@ class UnitPlacer {
     shard.layout = full.layout;
     shard.layout[Axis::kDpShard] = AxisLayout::Shard(0);
     storage_.grad_shard = g_.AddValue(shard);
-    if (g_.microbatches == 1) return;
+    // The table has two contributions a microbatch where embedding and head share it.
+    const bool twice = HoldsTable(unit_) && g_.dims.tied && !IsSplitTable(g_, unit_);
+    if (g_.microbatches == 1 && !twice) return;
     const int part_pool = Pool("gradient_part", MemoryKind::kCommunication, PoolSlots::kOne);
     shard.name = absl::StrCat("gradient_part.", unit_.name);
     shard.pool = part_pool;

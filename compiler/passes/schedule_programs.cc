@@ -285,6 +285,11 @@ LaneSlots CountSlots(const StepGraph& graph, int stage, RankClass& c) {
       }
     }
   }
+  // No program touches a snapshot: there is one for each shard of moments.
+  for (const UnitStorage& unit : graph.unit_storage) {
+    if (unit.snapshot < 0) continue;
+    slots[graph.values[unit.snapshot].pool] = slots[graph.values[unit.first_moment].pool];
+  }
   c.live_bytes = dynamic_bytes;
   for (size_t p = 0; p < slots.size(); ++p) {
     const GraphPool& pool = graph.pools[p];

@@ -121,7 +121,9 @@ const EnumValueDescriptor* FindEnumValue(const EnumDescriptor& type, const std::
 std::string TypeName(const JobKey& key) {
   const std::string name = ScalarTypeName(key);
   if (!key.field->is_repeated()) return name;
-  if (key.field->cpp_type() == FieldDescriptor::CPPTYPE_STRING) return "a list of paths";
+  if (key.field->cpp_type() == FieldDescriptor::CPPTYPE_STRING) {
+    return key.key->unit() == proto::UNIT_PATH ? "a list of paths" : "a list of texts";
+  }
   if (key.field->cpp_type() == FieldDescriptor::CPPTYPE_DOUBLE) return "a list of numbers";
   return "a list of whole numbers";
 }

@@ -1,9 +1,14 @@
+#include <algorithm>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "compiler/spec/job_schema.h"
 #include "compiler/spec/nearest.h"
 #include "compiler/spec/rule.h"
+#include "compiler/spec/suggest.h"
 
 namespace planc {
 namespace {
@@ -86,6 +91,26 @@ std::optional<Finding> ReduceBelowCompute(const Facts& facts) {
                  "gradient_reduce: fp32"};
 }
 
+std::optional<Finding> UnknownAllowedChange(const Facts& facts) {
+  std::vector<std::string> known;
+  for (const JobSection& section : AllJobSections()) {
+    if (!section.path.empty()) known.push_back(section.path);
+  }
+  for (const JobKey& key : AllJobKeys()) known.push_back(key.path);
+  std::vector<std::string> unknown;
+  std::string nearest;
+  for (const std::string& entry : facts.job.checkpoint().allow_changes()) {
+    if (std::find(known.begin(), known.end(), entry) != known.end()) continue;
+    unknown.push_back(absl::StrCat("`", entry, "`"));
+    if (nearest.empty()) nearest = Nearest(entry, known);
+  }
+  if (unknown.empty()) return std::nullopt;
+  return Finding{absl::StrCat("checkpoint.allow_changes lists ", absl::StrJoin(unknown, ", "),
+                              ": no key or section has this name"),
+                 nearest.empty() ? "the name of a key or section, e.g. optimizer.lr"
+                                 : absl::StrCat("`", nearest, "`")};
+}
+
 }  // namespace
 
 const std::vector<Rule>& TrainingRules() {
@@ -109,6 +134,7 @@ const std::vector<Rule>& TrainingRules() {
       {DiagnosticCode::kReduceBelowCompute,
        {"precision.gradient_reduce", "precision.compute"},
        ReduceBelowCompute},
+      {DiagnosticCode::kUnknownAllowedChange, {"checkpoint.allow_changes"}, UnknownAllowedChange},
   };
   return *kRules;
 }

@@ -19,6 +19,9 @@ class Agreement {
   // OK when every rank called it with the same `value`, else an error on every rank. `what` names
   // the value.
   virtual absl::Status SameEverywhere(const std::string& what, const std::string& value) = 0;
+  // Makes the calls of this rank fail soon, the one in progress too. Called from another thread
+  // when the run is given up. One that never waits for others needs nothing.
+  virtual void Cancel() {}
 };
 
 // The agreement of a job of one rank.

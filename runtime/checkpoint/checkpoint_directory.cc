@@ -20,31 +20,17 @@ constexpr char kPrefix[] = "step-";
 constexpr char kUnfinished[] = ".tmp";  // being written
 constexpr char kReplaced[] = ".old";    // about to be removed
 
-absl::Status PathError(const fs::path& path, const std::string& action,
-                       const std::error_code& error) {
-  return absl::InternalError(
-      absl::StrCat(path.string(), ": cannot ", action, ": ", error.message()));
+// The step of a checkpoint's name with `suffix` behind it.
+std::optional<int64_t> StepOfLeftover(const std::string& name, const std::string& suffix) {
+  if (name.size() <= suffix.size()) return std::nullopt;
+  const size_t stem = name.size() - suffix.size();
+  return name.compare(stem, suffix.size(), suffix) == 0 ? StepOfName(name.substr(0, stem))
+                                                        : std::nullopt;
 }
 
-absl::Status RemoveTree(const fs::path& path) {
+bool IsComplete(const fs::path& path) {
   std::error_code error;
-  fs::remove_all(path, error);
-  if (error) return PathError(path, "remove", error);
-  return absl::OkStatus();
-}
-
-absl::Status Rename(const fs::path& from, const fs::path& to) {
-  std::error_code error;
-  fs::rename(from, to, error);
-  if (error) return PathError(from, "rename", error);
-  return absl::OkStatus();
-}
-
-// Whether `name` is a checkpoint's name with `suffix` behind it.
-bool IsLeftover(const std::string& name, const std::string& suffix) {
-  return name.size() > suffix.size() &&
-         name.compare(name.size() - suffix.size(), suffix.size(), suffix) == 0 &&
-         StepOfName(name.substr(0, name.size() - suffix.size())).has_value();
+  return fs::is_regular_file(path / kManifestName, error);
 }
 
 std::vector<fs::path> EntriesOf(const std::string& directory) {
@@ -55,6 +41,34 @@ std::vector<fs::path> EntriesOf(const std::string& directory) {
     paths.push_back(at->path());
   }
   return paths;
+}
+
+std::string FinishedPath(const std::string& directory, int64_t step) {
+  return absl::StrCat(directory, "/", CheckpointName(step));
+}
+
+// A folder loses its manifest first: without it it is no checkpoint any more, even if the rest is
+// removed halfway.
+absl::Status RemoveCheckpoint(const std::string& path, const FileSystem& files) {
+  PLANC_RETURN_IF_ERROR(RemoveTree(absl::StrCat(path, "/", kManifestName), files));
+  return RemoveTree(path, files);
+}
+
+// Undoes what a save that replaced a checkpoint of its step left when it was interrupted.
+absl::Status RepairReplaced(const std::string& directory, const FileSystem& files) {
+  for (const fs::path& path : EntriesOf(directory)) {
+    const std::optional<int64_t> step = StepOfLeftover(path.filename().string(), kReplaced);
+    if (!step.has_value()) continue;
+    const std::string finished = FinishedPath(directory, *step);
+    if (IsComplete(path) && !IsComplete(finished)) {
+      PLANC_RETURN_IF_ERROR(RemoveTree(finished, files));
+      PLANC_RETURN_IF_ERROR(RenamePath(path.string(), finished, files));
+      PLANC_RETURN_IF_ERROR(SyncDirectory(directory, files));
+    } else {
+      PLANC_RETURN_IF_ERROR(RemoveCheckpoint(path.string(), files));
+    }
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -75,10 +89,13 @@ std::optional<int64_t> StepOfName(const std::string& name) {
 std::vector<CheckpointEntry> ListCheckpoints(const std::string& directory) {
   std::vector<CheckpointEntry> entries;
   for (const fs::path& path : EntriesOf(directory)) {
-    const std::optional<int64_t> step = StepOfName(path.filename().string());
-    std::error_code error;
-    if (step.has_value() && fs::is_regular_file(path / kManifestName, error)) {
-      entries.push_back({*step, path.string()});
+    const std::string name = path.filename().string();
+    if (const std::optional<int64_t> step = StepOfName(name)) {
+      if (IsComplete(path)) entries.push_back({*step, path.string()});
+    } else if (const std::optional<int64_t> replaced = StepOfLeftover(name, kReplaced)) {
+      if (IsComplete(path) && !IsComplete(FinishedPath(directory, *replaced))) {
+        entries.push_back({*replaced, path.string()});
+      }
     }
   }
   std::sort(entries.begin(), entries.end(),
@@ -87,41 +104,40 @@ std::vector<CheckpointEntry> ListCheckpoints(const std::string& directory) {
 }
 
 std::string UnfinishedPath(const std::string& directory, int64_t step) {
-  return absl::StrCat(directory, "/", CheckpointName(step), kUnfinished);
+  return absl::StrCat(FinishedPath(directory, step), kUnfinished);
 }
 
-absl::StatusOr<std::string> BeginCheckpoint(const std::string& directory, int64_t step) {
-  const fs::path path = UnfinishedPath(directory, step);
-  PLANC_RETURN_IF_ERROR(RemoveTree(path));
+absl::StatusOr<std::string> BeginCheckpoint(const std::string& directory, int64_t step,
+                                            const FileSystem& files) {
+  PLANC_RETURN_IF_ERROR(RepairReplaced(directory, files));
+  const std::string path = UnfinishedPath(directory, step);
+  PLANC_RETURN_IF_ERROR(RemoveTree(path, files));
+  PLANC_RETURN_IF_ERROR(CreateDirectories(path, files));
+  return path;
+}
+
+absl::Status FinishCheckpoint(const std::string& directory, int64_t step, const FileSystem& files) {
+  const std::string path = FinishedPath(directory, step);
   std::error_code error;
-  fs::create_directories(path, error);
-  if (error) return PathError(path, "create", error);
-  return path.string();
+  if (fs::exists(path, error)) {
+    PLANC_RETURN_IF_ERROR(RenamePath(path, absl::StrCat(path, kReplaced), files));
+  }
+  PLANC_RETURN_IF_ERROR(RenamePath(UnfinishedPath(directory, step), path, files));
+  return SyncDirectory(directory, files);
 }
 
-absl::Status FinishCheckpoint(const std::string& directory, int64_t step) {
-  const fs::path path = fs::path(directory) / CheckpointName(step);
-  const fs::path replaced = path.string() + kReplaced;
-  PLANC_RETURN_IF_ERROR(RemoveTree(replaced));
-  std::error_code error;
-  if (fs::exists(path, error)) PLANC_RETURN_IF_ERROR(Rename(path, replaced));
-  PLANC_RETURN_IF_ERROR(Rename(UnfinishedPath(directory, step), path));
-  PLANC_RETURN_IF_ERROR(SyncDirectory(directory));
-  return RemoveTree(replaced);
-}
-
-absl::Status PruneCheckpoints(const std::string& directory, int64_t keep) {
-  const std::vector<CheckpointEntry> entries = ListCheckpoints(directory);
+absl::Status PruneCheckpoints(const std::string& directory, int64_t keep, int64_t last_step,
+                              const FileSystem& files) {
+  PLANC_RETURN_IF_ERROR(RepairReplaced(directory, files));
+  std::vector<CheckpointEntry> entries = ListCheckpoints(directory);
+  while (!entries.empty() && entries.back().step > last_step) entries.pop_back();
   const int64_t count = static_cast<int64_t>(entries.size());
   for (int64_t i = 0; i < count - keep; ++i) {
-    // Without its manifest it is no checkpoint any more, even if the rest is removed halfway.
-    PLANC_RETURN_IF_ERROR(RemoveTree(fs::path(entries[i].path) / kManifestName));
-    PLANC_RETURN_IF_ERROR(RemoveTree(entries[i].path));
+    PLANC_RETURN_IF_ERROR(RemoveCheckpoint(entries[i].path, files));
   }
   for (const fs::path& path : EntriesOf(directory)) {
-    const std::string name = path.filename().string();
-    if (IsLeftover(name, kUnfinished) || IsLeftover(name, kReplaced)) {
-      PLANC_RETURN_IF_ERROR(RemoveTree(path));
+    if (StepOfLeftover(path.filename().string(), kUnfinished).has_value()) {
+      PLANC_RETURN_IF_ERROR(RemoveTree(path.string(), files));
     }
   }
   return absl::OkStatus();

@@ -8,10 +8,12 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "runtime/checkpoint/file_system.h"
 
 namespace planc {
 
-// A complete checkpoint: a folder step-NNNNNNNN that holds a manifest.
+// A complete checkpoint: a folder step-NNNNNNNN that holds a manifest, or step-NNNNNNNN.old where a
+// save of that step was interrupted while it replaced it.
 struct CheckpointEntry {
   int64_t step = 0;  // optimizer steps done
   std::string path;
@@ -25,17 +27,27 @@ std::optional<int64_t> StepOfName(const std::string& name);
 // The complete checkpoints under `directory`, oldest first; empty when it does not exist.
 std::vector<CheckpointEntry> ListCheckpoints(const std::string& directory);
 
+// The functions below are called by one rank, and by one process at a time. Errors: Internal naming
+// the path and the system's reason.
+
 // Makes an empty folder under `directory` for the checkpoint of `step` to be written into, and
-// returns its path; what an interrupted save of that step left is removed first. Errors: Internal.
-absl::StatusOr<std::string> BeginCheckpoint(const std::string& directory, int64_t step);
+// returns its path. What interrupted saves left is repaired first: a checkpoint that was being
+// replaced gets its name back, an unfinished one of that step is removed.
+absl::StatusOr<std::string> BeginCheckpoint(const std::string& directory, int64_t step,
+                                            const FileSystem& files = HostFileSystem());
 // That path.
 std::string UnfinishedPath(const std::string& directory, int64_t step);
-// Gives the folder its final name, in place of an older checkpoint of that step. Errors: Internal.
-absl::Status FinishCheckpoint(const std::string& directory, int64_t step);
+// Gives the folder its final name, in place of an older checkpoint of that step, which is set aside
+// until PruneCheckpoints. Whenever it is interrupted, and when it fails, the older one or the new
+// one is complete. REQUIRES: BeginCheckpoint of that step.
+absl::Status FinishCheckpoint(const std::string& directory, int64_t step,
+                              const FileSystem& files = HostFileSystem());
 
-// Removes all but the newest `keep` complete checkpoints, and what interrupted saves left behind.
-// Errors: Internal naming the path.
-absl::Status PruneCheckpoints(const std::string& directory, int64_t keep);
+// Removes all but the newest `keep` of the complete checkpoints up to `last_step`, and what
+// interrupted saves left behind. Later steps belong to another run in the same directory: they
+// neither count nor are they touched.
+absl::Status PruneCheckpoints(const std::string& directory, int64_t keep, int64_t last_step,
+                              const FileSystem& files = HostFileSystem());
 
 }  // namespace planc
 

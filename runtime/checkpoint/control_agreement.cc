@@ -47,4 +47,8 @@ absl::Status ControlAgreement::SameEverywhere(const std::string& what, const std
   return control_->AgreeOn(what, value);
 }
 
+void ControlAgreement::Cancel() {
+  if (cancel_) cancel_();
+}
+
 }  // namespace planc

@@ -1,61 +1,125 @@
 #include "runtime/checkpoint/durable_file.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "schemas/status.h"
 
 namespace planc {
 namespace {
 
-// One write call moves at most this much, below the system's own limit of 2 GiB.
-constexpr int64_t kWriteBytes = int64_t{1} << 30;
+namespace fs = std::filesystem;
 
-absl::Status SystemError(const std::string& path, const std::string& action) {
-  return absl::InternalError(absl::StrCat(path, ": cannot ", action, ": ", std::strerror(errno)));
-}
+// One write call moves at most this much, so that a cancelled save ends soon, and so much is sent
+// on its way to the disk at a time, so that the disk is never idle while memory is read.
+constexpr int64_t kWriteBytes = int64_t{8} << 20;
 
-absl::Status WriteAll(int file, const char* data, int64_t bytes, const std::string& path) {
-  while (bytes > 0) {
-    const ssize_t written = write(file, data, static_cast<size_t>(std::min(bytes, kWriteBytes)));
-    if (written < 0) {
-      if (errno == EINTR) continue;
-      return SystemError(path, "write");
-    }
-    data += written;
-    bytes -= written;
-  }
-  return absl::OkStatus();
-}
-
-// Syncs and closes; `status` is what went before.
-absl::Status Finish(int file, absl::Status status, const std::string& path) {
-  if (status.ok() && fsync(file) != 0) status = SystemError(path, "sync");
-  if (close(file) != 0 && status.ok()) status = SystemError(path, "close");
-  return status;
+// `result` is negative: -errno.
+absl::Status SystemError(const std::string& path, const std::string& action, int64_t result) {
+  return absl::InternalError(
+      absl::StrCat(path, ": cannot ", action, ": ", std::strerror(static_cast<int>(-result))));
 }
 
 }  // namespace
 
-absl::Status WriteDurably(const std::string& path, const FilePieces& pieces) {
-  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (file < 0) return SystemError(path, "create");
-  absl::Status status;
-  for (const auto& [data, bytes] : pieces) {
-    if (!status.ok()) break;
-    status = WriteAll(file, static_cast<const char*>(data), bytes, path);
-  }
-  return Finish(file, status, path);
+absl::StatusOr<DurableFile> DurableFile::Create(const FileSystem& files, const std::string& path) {
+  const int file = files.Create(path);
+  if (file < 0) return SystemError(path, "create", file);
+  return DurableFile(files, file, path);
 }
 
-absl::Status SyncDirectory(const std::string& path) {
-  const int file = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (file < 0) return SystemError(path, "open");
-  return Finish(file, absl::OkStatus(), path);
+DurableFile::DurableFile(DurableFile&& other) noexcept
+    : files_(other.files_), file_(std::exchange(other.file_, -1)), path_(other.path_) {}
+
+DurableFile::~DurableFile() {
+  if (file_ >= 0) files_.Close(file_);
+}
+
+absl::Status DurableFile::Write(const void* data, int64_t bytes, int64_t offset,
+                                const std::string& what) {
+  const char* const begin = static_cast<const char*>(data);
+  int64_t done = 0;
+  while (done < bytes) {
+    const int64_t written =
+        files_.Write(file_, begin + done, std::min(bytes - done, kWriteBytes), offset + done);
+    if (written == -EINTR) continue;
+    if (written <= 0) {
+      const std::string action = what.empty() ? "write" : absl::StrCat("write ", what);
+      return SystemError(path_, action, written == 0 ? -EIO : written);
+    }
+    done += written;
+  }
+  if (offset + bytes - started_ >= kWriteBytes) {
+    files_.StartWriting(file_, started_, offset + bytes - started_);
+    started_ = offset + bytes;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status DurableFile::Finish() {
+  int result = files_.Sync(file_);
+  while (result == -EINTR) result = files_.Sync(file_);
+  absl::Status status = result < 0 ? SystemError(path_, "sync", result) : absl::OkStatus();
+  result = files_.Close(std::exchange(file_, -1));
+  // Linux closes the file even when it says EINTR, and the contents are already on the disk.
+  if (result < 0 && result != -EINTR) status.Update(SystemError(path_, "close", result));
+  return status;
+}
+
+absl::Status WriteDurably(const std::string& path, const FilePieces& pieces,
+                          const FileSystem& files) {
+  PLANC_ASSIGN_OR_RETURN(DurableFile file, DurableFile::Create(files, path));
+  int64_t offset = 0;
+  for (const auto& [data, bytes] : pieces) {
+    PLANC_RETURN_IF_ERROR(file.Write(data, bytes, offset, ""));
+    offset += bytes;
+  }
+  return file.Finish();
+}
+
+absl::Status SyncDirectory(const std::string& path, const FileSystem& files) {
+  const int folder = files.OpenDirectory(path);
+  if (folder < 0) return SystemError(path, "open", folder);
+  int result = files.Sync(folder);
+  while (result == -EINTR) result = files.Sync(folder);
+  files.Close(folder);
+  return result < 0 ? SystemError(path, "sync", result) : absl::OkStatus();
+}
+
+absl::Status CreateDirectories(const std::string& path, const FileSystem& files) {
+  std::error_code error;
+  if (path.empty() || fs::is_directory(path, error)) return absl::OkStatus();
+  const std::string parent = fs::path(path).parent_path().string();
+  PLANC_RETURN_IF_ERROR(CreateDirectories(parent, files));
+  const int result = files.MakeDirectory(path);
+  if (result < 0 && result != -EEXIST) return SystemError(path, "create", result);
+  if (result < 0 && !fs::is_directory(path, error)) return SystemError(path, "create", result);
+  return SyncDirectory(parent.empty() ? "." : parent, files);
+}
+
+absl::Status RemoveTree(const std::string& path, const FileSystem& files) {
+  std::error_code error;
+  const fs::file_status status = fs::symlink_status(path, error);
+  if (status.type() == fs::file_type::not_found) return absl::OkStatus();
+  if (fs::is_directory(status)) {
+    std::vector<std::string> entries;
+    fs::directory_iterator at(path, error);
+    for (; !error && at != fs::directory_iterator(); at.increment(error)) {
+      entries.push_back(at->path().string());
+    }
+    for (const std::string& entry : entries) PLANC_RETURN_IF_ERROR(RemoveTree(entry, files));
+  }
+  const int result = files.Remove(path);
+  return result < 0 && result != -ENOENT ? SystemError(path, "remove", result) : absl::OkStatus();
+}
+
+absl::Status RenamePath(const std::string& from, const std::string& to, const FileSystem& files) {
+  const int result = files.Rename(from, to);
+  return result < 0 ? SystemError(from, "rename", result) : absl::OkStatus();
 }
 
 }  // namespace planc

@@ -16,6 +16,8 @@ namespace {
 
 constexpr char kFormat[] = "planc-checkpoint";
 
+std::string TextOf(const Json& json) { return absl::StrCat(json.dump(1), "\n"); }
+
 absl::Status Damaged(const std::string& what) { return absl::DataLossError(what); }
 
 absl::StatusOr<Json> JobJson(const proto::Job& job) {
@@ -73,12 +75,38 @@ bool ReadParameter(const Json& json, SavedParameter* parameter) {
   return true;
 }
 
+Json MeshJson(const Mesh& mesh) {
+  Json json = Json::object();
+  for (const Axis axis : kAllAxes) json[AxisName(axis)] = mesh[axis];
+  return json;
+}
+
+bool ReadMesh(const Json& contents, Mesh* mesh) {
+  const Json* const json = FindField(contents, "mesh");
+  if (json == nullptr) return false;
+  for (const Axis axis : kAllAxes) {
+    if (!ReadField(*json, AxisName(axis), &mesh->size[static_cast<int>(axis)])) return false;
+  }
+  return true;
+}
+
+bool ReadVersions(const Json& contents, std::map<std::string, std::string>* versions) {
+  const Json* const json = FindField(contents, "versions");
+  if (json == nullptr || !json->is_object()) return false;
+  for (const auto& [name, version] : json->items()) {
+    if (!version.is_string()) return false;
+    (*versions)[name] = version.get<std::string>();
+  }
+  return true;
+}
+
 absl::Status ReadContents(const Json& json, Manifest* manifest) {
   const Json* const job = FindField(json, "job");
   const Json* const files = FindField(json, "files");
   const Json* const parameters = FindField(json, "parameters");
   if (!ReadField(json, "step", &manifest->step) ||
-      !ReadField(json, "plan_hash", &manifest->plan_hash) || job == nullptr || files == nullptr ||
+      !ReadField(json, "plan_hash", &manifest->plan_hash) || !ReadMesh(json, &manifest->mesh) ||
+      !ReadVersions(json, &manifest->versions) || job == nullptr || files == nullptr ||
       !files->is_object() || parameters == nullptr || !parameters->is_object()) {
     return Damaged("a field is missing");
   }
@@ -115,6 +143,8 @@ const char* StateKindName(StateKind kind) {
 
 absl::StatusOr<std::string> ManifestText(const Manifest& manifest) {
   Json contents = {{"step", manifest.step}, {"plan_hash", manifest.plan_hash}};
+  contents["mesh"] = MeshJson(manifest.mesh);
+  contents["versions"] = manifest.versions;
   PLANC_ASSIGN_OR_RETURN(contents["job"], JobJson(manifest.job));
   Json& files = contents["files"] = Json::object();
   for (const auto& [name, file] : manifest.files) {
@@ -125,11 +155,10 @@ absl::StatusOr<std::string> ManifestText(const Manifest& manifest) {
     parameters[name] = ParameterJson(parameter);
   }
   const std::string dump = contents.dump();
-  const Json json = {{"format", kFormat},
-                     {"version", kCheckpointFormatVersion},
-                     {"contents_xxh3_64", HexText(Checksum(dump.data(), dump.size()))},
-                     {"contents", std::move(contents)}};
-  return absl::StrCat(json.dump(1), "\n");
+  return TextOf({{"format", kFormat},
+                 {"version", kCheckpointFormatVersion},
+                 {"contents_xxh3_64", HexText(Checksum(dump.data(), dump.size()))},
+                 {"contents", std::move(contents)}});
 }
 
 absl::StatusOr<Manifest> ParseManifest(const std::string& text) {
@@ -143,8 +172,8 @@ absl::StatusOr<Manifest> ParseManifest(const std::string& text) {
     return Damaged("not a checkpoint manifest");
   }
   if (version != kCheckpointFormatVersion) {
-    return Damaged(absl::StrCat("format version ", version, "; this planc reads version ",
-                                kCheckpointFormatVersion));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "format version ", version, "; this planc reads version ", kCheckpointFormatVersion));
   }
   if (contents == nullptr || !ReadHexField(json, "contents_xxh3_64", &checksum)) {
     return Damaged("not a whole checkpoint manifest");
@@ -153,6 +182,8 @@ absl::StatusOr<Manifest> ParseManifest(const std::string& text) {
   if (Checksum(dump.data(), static_cast<int64_t>(dump.size())) != checksum) {
     return Damaged("the contents do not have the checksum they were written with");
   }
+  // What the checksum does not cover: white space, and the fields around the contents.
+  if (TextOf(json) != text) return Damaged("is not as it was written");
   Manifest manifest;
   PLANC_RETURN_IF_ERROR(ReadContents(*contents, &manifest));
   return manifest;
@@ -166,6 +197,7 @@ absl::StatusOr<Manifest> ReadManifest(const std::string& checkpoint) {
   }
   absl::StatusOr<MappedFile> file = MappedFile::Open(path);
   if (!file.ok()) return absl::DataLossError(file.status().message());
+  PLANC_RETURN_IF_ERROR(WithContext(file->Fetch(file->data(), file->size()), path));
   absl::StatusOr<Manifest> manifest =
       ParseManifest(std::string(file->data(), static_cast<size_t>(file->size())));
   if (!manifest.ok()) return WithContext(manifest.status(), path);

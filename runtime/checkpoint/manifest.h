@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "runtime/checkpoint/shard_boxes.h"
 #include "schemas/job.pb.h"
+#include "schemas/mesh.h"
 
 namespace planc {
 
@@ -61,14 +62,18 @@ struct Manifest {
   int64_t step = 0;  // optimizer steps done
   std::string plan_hash;
   proto::Job job;                                    // resolved, of the run that saved
+  Mesh mesh;                                         // of the run that saved
+  std::map<std::string, std::string> versions;       // of the program that saved and its libraries
   std::map<std::string, SavedFile> files;            // by name
   std::map<std::string, SavedParameter> parameters;  // by full name
 };
 
 absl::StatusOr<std::string> ManifestText(const Manifest& manifest);
-// Errors: DataLoss for text that is not a whole manifest of this version, as it was written.
+// Errors: DataLoss for text that is not a whole manifest, as it was written; FailedPrecondition for
+// one of another format version.
 absl::StatusOr<Manifest> ParseManifest(const std::string& text);
-// Reads `checkpoint`/manifest.json. Errors: NotFound when there is none; DataLoss naming the file.
+// Reads `checkpoint`/manifest.json. Errors: NotFound when there is none; else as ParseManifest,
+// naming the file.
 absl::StatusOr<Manifest> ReadManifest(const std::string& checkpoint);
 
 }  // namespace planc

@@ -1,5 +1,6 @@
 #include "runtime/checkpoint/safetensors.h"
 
+#define XXH_STATIC_LINKING_ONLY  // for a state on the stack
 #include <xxhash.h>
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "glog/logging.h"
 #include "runtime/checkpoint/durable_file.h"
 #include "runtime/checkpoint/json_fields.h"
 #include "schemas/status.h"
@@ -17,6 +19,7 @@ namespace {
 constexpr int64_t kLengthBytes = 8;
 constexpr int64_t kDataAlignment = 64;  // of the first tensor in the file
 constexpr int64_t kFloatBytes = 4;
+constexpr int64_t kPieceBytes = int64_t{1} << 20;
 
 // Elements of a shape, or -1 when that does not fit.
 int64_t ElementsOf(const std::vector<int64_t>& shape) {
@@ -25,6 +28,16 @@ int64_t ElementsOf(const std::vector<int64_t>& shape) {
     if (__builtin_mul_overflow(elements, size, &elements)) return -1;
   }
   return elements;
+}
+
+// Bytes of one element, or 0 for a type that the format does not have.
+int64_t ElementBytes(const std::string& dtype) {
+  static const auto* const sizes = new std::map<std::string, int64_t>{
+      {"BOOL", 1}, {"U8", 1},  {"I8", 1},  {"F8_E5M2", 1}, {"F8_E4M3", 1},
+      {"I16", 2},  {"U16", 2}, {"F16", 2}, {"BF16", 2},    {"I32", 4},
+      {"U32", 4},  {"F32", 4}, {"F64", 8}, {"I64", 8},     {"U64", 8}};
+  const auto size = sizes->find(dtype);
+  return size == sizes->end() ? 0 : size->second;
 }
 
 absl::Status Damaged(const std::string& path, const std::string& what) {
@@ -48,44 +61,82 @@ std::string HeaderText(const std::vector<TensorData>& tensors,
   return text;
 }
 
+// Writes one tensor and takes its checksum, piece by piece, so that the second of the two finds the
+// piece in the processor's cache.
+absl::Status WriteTensor(const TensorData& tensor, int64_t bytes, int64_t offset, DurableFile* file,
+                         uint64_t* checksum) {
+  const char* const data = reinterpret_cast<const char*>(tensor.data);
+  const std::string name = absl::StrCat("tensor ", tensor.key);
+  XXH3_state_t state;
+  XXH3_64bits_reset(&state);
+  for (int64_t done = 0; done < bytes;) {
+    const int64_t piece = std::min(bytes - done, kPieceBytes);
+    XXH3_64bits_update(&state, data + done, static_cast<size_t>(piece));
+    PLANC_RETURN_IF_ERROR(file->Write(data + done, piece, offset + done, name));
+    done += piece;
+  }
+  *checksum = XXH3_64bits_digest(&state);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 uint64_t Checksum(const void* data, int64_t bytes) {
   return XXH3_64bits(data, static_cast<size_t>(bytes));
 }
 
-absl::Status WriteSafetensors(const std::string& path, const std::vector<TensorData>& tensors,
-                              const std::map<std::string, std::string>& metadata) {
-  const std::string header = HeaderText(tensors, metadata);
-  const uint64_t length = header.size();
-  FilePieces pieces = {{&length, kLengthBytes},
-                       {header.data(), static_cast<int64_t>(header.size())}};
-  for (const TensorData& tensor : tensors) {
-    pieces.emplace_back(tensor.data, ElementsOf(tensor.shape) * kFloatBytes);
+absl::Status WriteChecksummedSafetensors(const std::string& path,
+                                         const std::vector<TensorData>& tensors,
+                                         const MetadataOfChecksums& metadata,
+                                         const FileSystem& files) {
+  std::vector<uint64_t> checksums(tensors.size());
+  // The tensors are written behind a header of this length, which comes last.
+  const size_t length = HeaderText(tensors, metadata(checksums)).size();
+  PLANC_ASSIGN_OR_RETURN(DurableFile file, DurableFile::Create(files, path));
+  int64_t offset = kLengthBytes + static_cast<int64_t>(length);
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const int64_t bytes = ElementsOf(tensors[i].shape) * kFloatBytes;
+    PLANC_RETURN_IF_ERROR(WriteTensor(tensors[i], bytes, offset, &file, &checksums[i]));
+    offset += bytes;
   }
-  return WriteDurably(path, pieces);
+  const std::string header = HeaderText(tensors, metadata(checksums));
+  CHECK_EQ(header.size(), length) << "the length of the metadata depends on the checksums";
+  const uint64_t header_bytes = length;
+  PLANC_RETURN_IF_ERROR(file.Write(&header_bytes, kLengthBytes, 0, "the header"));
+  PLANC_RETURN_IF_ERROR(
+      file.Write(header.data(), static_cast<int64_t>(length), kLengthBytes, "the header"));
+  return file.Finish();
 }
 
-absl::StatusOr<SafetensorsFile> SafetensorsFile::Open(const std::string& path) {
+absl::Status WriteSafetensors(const std::string& path, const std::vector<TensorData>& tensors,
+                              const std::map<std::string, std::string>& metadata,
+                              const FileSystem& files) {
+  return WriteChecksummedSafetensors(
+      path, tensors, [&](const std::vector<uint64_t>&) { return metadata; }, files);
+}
+
+absl::StatusOr<SafetensorsFile> SafetensorsFile::Open(const std::string& path, Types types) {
   SafetensorsFile result;
   absl::StatusOr<MappedFile> file = MappedFile::Open(path);
   if (!file.ok()) return absl::DataLossError(file.status().message());
   result.file_ = *std::move(file);
   uint64_t length = 0;
   if (result.file_.size() < kLengthBytes) return Damaged(path, "no safetensors header");
+  PLANC_RETURN_IF_ERROR(WithContext(result.file_.Fetch(result.file_.data(), kLengthBytes), path));
   std::memcpy(&length, result.file_.data(), kLengthBytes);
   if (length > static_cast<uint64_t>(result.file_.size() - kLengthBytes)) {
     return Damaged(path,
                    absl::StrCat("header of ", length, " bytes in a file of ", result.file_.size()));
   }
-  PLANC_RETURN_IF_ERROR(result.Parse(path, static_cast<int64_t>(length)));
+  PLANC_RETURN_IF_ERROR(result.Parse(path, static_cast<int64_t>(length), types));
   return result;
 }
 
-absl::Status SafetensorsFile::Parse(const std::string& path, int64_t header_bytes) {
+absl::Status SafetensorsFile::Parse(const std::string& path, int64_t header_bytes, Types types) {
   const char* const text = file_.data() + kLengthBytes;
   const char* const data = text + header_bytes;
   const int64_t data_bytes = file_.size() - kLengthBytes - header_bytes;
+  PLANC_RETURN_IF_ERROR(WithContext(file_.Fetch(file_.data(), kLengthBytes + header_bytes), path));
   header_checksum_ = Checksum(file_.data(), kLengthBytes + header_bytes);
   const Json header = Json::parse(text, data, nullptr, /*allow_exceptions=*/false);
   if (!header.is_object()) return Damaged(path, "the header is not a JSON object");
@@ -98,16 +149,19 @@ absl::Status SafetensorsFile::Parse(const std::string& path, int64_t header_byte
       continue;
     }
     Tensor tensor;
-    std::string dtype;
     std::vector<int64_t> offsets;
-    if (!ReadField(entry, "dtype", &dtype) || !ReadField(entry, "shape", &tensor.shape) ||
+    if (!ReadField(entry, "dtype", &tensor.dtype) || !ReadField(entry, "shape", &tensor.shape) ||
         !ReadField(entry, "data_offsets", &offsets) || offsets.size() != 2) {
       return Damaged(path, absl::StrCat("tensor ", key, ": incomplete entry"));
     }
-    if (dtype != "F32") return Damaged(path, absl::StrCat("tensor ", key, " is of type ", dtype));
+    const int64_t element_bytes = ElementBytes(tensor.dtype);
+    if (element_bytes == 0 || (types == Types::kFloat32 && tensor.dtype != "F32")) {
+      return Damaged(path, absl::StrCat("tensor ", key, " is of type ", tensor.dtype));
+    }
     const int64_t elements = ElementsOf(tensor.shape);
     if (offsets[0] > offsets[1] || offsets[1] > data_bytes || elements < 0 ||
-        elements > data_bytes / kFloatBytes || offsets[1] - offsets[0] != elements * kFloatBytes) {
+        elements > data_bytes / element_bytes ||
+        offsets[1] - offsets[0] != elements * element_bytes) {
       return Damaged(path, absl::StrCat("tensor ", key, ": bytes ", offsets[0], " to ", offsets[1],
                                         " do not hold its ", elements, " elements, or lie outside",
                                         " the ", data_bytes, " bytes of data"));

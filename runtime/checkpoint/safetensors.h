@@ -2,12 +2,14 @@
 #define PLANC_RUNTIME_CHECKPOINT_SAFETENSORS_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "runtime/checkpoint/file_system.h"
 #include "runtime/data/mapped_file.h"
 
 namespace planc {
@@ -23,32 +25,52 @@ struct TensorData {
 };
 
 // Writes a file with these tensors, in this order, and `metadata` as its __metadata__, and waits
-// until it is on the disk. Errors: Internal naming the path.
+// until it is on the disk. Errors: Internal naming the path and, where it applies, the tensor.
 absl::Status WriteSafetensors(const std::string& path, const std::vector<TensorData>& tensors,
-                              const std::map<std::string, std::string>& metadata);
+                              const std::map<std::string, std::string>& metadata,
+                              const FileSystem& files = HostFileSystem());
 
-// A safetensors file of float32 tensors, mapped for reading.
+// The same with metadata that depend on the tensors' checksums, which are taken on the way to the
+// file, so that memory is read once. `metadata` is called with the XXH3-64 of each tensor; the
+// length of what it returns must not depend on them.
+using MetadataOfChecksums =
+    std::function<std::map<std::string, std::string>(const std::vector<uint64_t>& checksums)>;
+absl::Status WriteChecksummedSafetensors(const std::string& path,
+                                         const std::vector<TensorData>& tensors,
+                                         const MetadataOfChecksums& metadata,
+                                         const FileSystem& files = HostFileSystem());
+
+// A safetensors file, mapped for reading.
 class SafetensorsFile {
  public:
   struct Tensor {
+    std::string dtype;  // as in the header: "F32"
     std::vector<int64_t> shape;
     const char* data = nullptr;
     int64_t bytes = 0;
   };
 
+  // Which types of elements a file may have.
+  enum class Types { kFloat32, kAll };
+
   // Errors: DataLoss naming the path and what is wrong. Every byte after the header belongs to
   // exactly one tensor.
-  static absl::StatusOr<SafetensorsFile> Open(const std::string& path);
+  static absl::StatusOr<SafetensorsFile> Open(const std::string& path,
+                                              Types types = Types::kFloat32);
 
   const std::map<std::string, Tensor>& tensors() const { return tensors_; }
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
   int64_t bytes() const { return file_.size(); }
   // XXH3-64 of all bytes before the tensors.
   uint64_t header_checksum() const { return header_checksum_; }
+  // Reads one of the tensors into memory. Errors: as MappedFile::Fetch.
+  absl::Status Fetch(const Tensor& tensor) const { return file_.Fetch(tensor.data, tensor.bytes); }
+  // Gives back the memory that one of the tensors takes; using it again reads it again.
+  void ReleaseMemory(const Tensor& tensor) const { file_.ReleaseMemory(tensor.data, tensor.bytes); }
 
  private:
   // Reads the header of `header_bytes` bytes.
-  absl::Status Parse(const std::string& path, int64_t header_bytes);
+  absl::Status Parse(const std::string& path, int64_t header_bytes, Types types);
 
   MappedFile file_;
   std::map<std::string, Tensor> tensors_;

@@ -21,10 +21,6 @@ constexpr char kIndexName[] = "planc_index";
 
 std::string ShardFileName(int64_t rank) { return absl::StrFormat("rank-%05d.safetensors", rank); }
 
-bool HoldsUnit(const Plan& plan, int64_t stage, int unit) {
-  return plan.classes[stage].pool_slots[plan.buffers[plan.units[unit].master].pool] > 0;
-}
-
 bool WritesAnything(const Plan& plan, int64_t rank) {
   for (size_t unit = 0; unit < plan.units.size(); ++unit) {
     if (WritesUnit(plan, rank, static_cast<int>(unit))) return true;
@@ -49,39 +45,30 @@ class ShardFileContents {
     }
   }
 
-  absl::Status Write(const std::string& path) const {
-    return WriteSafetensors(path, tensors_, {{kIndexName, index_.dump()}});
+  absl::Status Write(const std::string& path, const FileSystem& files) {
+    const auto metadata = [this](const std::vector<uint64_t>& checksums) {
+      for (size_t i = 0; i < checksums.size(); ++i) index_[i]["xxh3_64"] = HexText(checksums[i]);
+      return std::map<std::string, std::string>{{kIndexName, index_.dump()}};
+    };
+    return WriteChecksummedSafetensors(path, tensors_, metadata, files);
   }
 
  private:
   void AddTensor(const std::string& name, StateKind kind, int64_t number, const Box& box,
                  const float* data) {
     const std::string key = absl::StrCat(name, ".", StateKindName(kind), ".", number);
-    const int64_t bytes = BoxElements(box) * static_cast<int64_t>(sizeof(float));
     tensors_.push_back({key, box.shape, data});
     index_.push_back({{"key", key},
                       {"parameter", name},
                       {"state", static_cast<int>(kind)},
-                      {"offset", box.offset},
-                      {"xxh3_64", HexText(Checksum(data, bytes))}});
+                      {"offset", box.offset}});
   }
 
   const Plan& plan_;
   std::vector<TensorData> tensors_;
-  Json index_ = Json::array();
+  Json index_ = Json::array();             // of the same tensors
   std::map<std::string, int64_t> pieces_;  // of each parameter so far
 };
-
-absl::Status WriteShardFile(const Plan& plan, int64_t rank, const std::vector<ShardView>& shards,
-                            const std::string& folder) {
-  if (!WritesAnything(plan, rank)) return absl::OkStatus();
-  const int64_t tp = plan.mesh.CoordinatesOf(rank)[static_cast<int>(Axis::kTp)];
-  ShardFileContents contents(plan);
-  for (const ShardView& shard : shards) {
-    if (WritesUnit(plan, rank, shard.unit)) contents.Add(shard, tp);
-  }
-  return contents.Write(absl::StrCat(folder, "/", ShardFileName(rank)));
-}
 
 // Enters the tensors of one shard file, as its index describes them.
 absl::Status CollectShardFile(const std::string& folder, const std::string& name,
@@ -115,69 +102,118 @@ absl::Status CollectShardFile(const std::string& folder, const std::string& name
   return absl::OkStatus();
 }
 
-absl::StatusOr<Manifest> CollectManifest(const Plan& plan, int64_t step,
-                                         const std::string& folder) {
-  Manifest manifest;
-  manifest.step = step;
-  manifest.job = plan.job;
-  PLANC_ASSIGN_OR_RETURN(manifest.plan_hash, PlanHash(plan));
-  for (const Parameter& parameter : plan.params) {
-    const bool per_layer = plan.units[parameter.unit].per_layer;
-    const int64_t layers = per_layer ? plan.job.model().layers() : 1;
-    for (int64_t layer = 0; layer < layers; ++layer) {
-      SavedParameter& saved =
-          manifest.parameters[ParameterName(parameter.name, static_cast<int>(layer))];
-      saved.shape = parameter.shape;
-      saved.transposed = parameter.transposed;
-    }
-  }
-  for (int64_t rank = 0; rank < plan.mesh.WorldSize(); ++rank) {
-    if (!WritesAnything(plan, rank)) continue;
-    PLANC_RETURN_IF_ERROR(WithContext(CollectShardFile(folder, ShardFileName(rank), &manifest),
-                                      "checkpoint.directory must be shared by all ranks"));
-  }
-  return manifest;
-}
+// One save, as one rank sees it.
+class CheckpointWriter {
+ public:
+  CheckpointWriter(const Plan& plan, int64_t rank, int64_t step, const std::string& directory,
+                   const SaveOptions& options, const FileSystem& files)
+      : plan_(plan),
+        rank_(rank),
+        step_(step),
+        directory_(directory),
+        folder_(UnfinishedPath(directory, step)),
+        options_(options),
+        files_(files) {}
 
-// What rank 0 does once all shard files are on the disk.
-absl::Status Complete(const Plan& plan, int64_t step, const std::string& directory) {
-  const std::string folder = UnfinishedPath(directory, step);
-  PLANC_ASSIGN_OR_RETURN(const Manifest manifest, CollectManifest(plan, step, folder));
-  PLANC_ASSIGN_OR_RETURN(const std::string text, ManifestText(manifest));
-  const FilePieces pieces = {{text.data(), static_cast<int64_t>(text.size())}};
-  PLANC_RETURN_IF_ERROR(WriteDurably(absl::StrCat(folder, "/", kManifestName), pieces));
-  PLANC_RETURN_IF_ERROR(SyncDirectory(folder));
-  PLANC_RETURN_IF_ERROR(FinishCheckpoint(directory, step));
-  return PruneCheckpoints(directory, plan.job.checkpoint().keep());
-}
+  absl::StatusOr<SavedCheckpoint> Write(const std::vector<ShardView>& shards,
+                                        Agreement& agreement) {
+    absl::Status mine;
+    if (rank_ == 0) mine = BeginCheckpoint(directory_, step_, files_).status();
+    PLANC_RETURN_IF_ERROR(agreement.AllOk(mine));
+    mine = WriteShardFile(shards);
+    PLANC_RETURN_IF_ERROR(agreement.AllOk(mine));
+    SavedCheckpoint saved;
+    saved.step = step_;
+    if (rank_ == 0) mine = Commit(&saved);
+    PLANC_RETURN_IF_ERROR(agreement.AllOk(mine));
+    if (rank_ != 0) return saved;
+    const absl::Status pruned =
+        PruneCheckpoints(directory_, plan_.job.checkpoint().keep(), step_, files_);
+    if (!pruned.ok()) {
+      saved.notice = absl::StrCat("older checkpoints stay: ", std::string(pruned.message()));
+    }
+    return saved;
+  }
+
+ private:
+  absl::Status WriteShardFile(const std::vector<ShardView>& shards) const {
+    if (!WritesAnything(plan_, rank_)) return absl::OkStatus();
+    const int64_t tp = plan_.mesh.CoordinatesOf(rank_)[static_cast<int>(Axis::kTp)];
+    ShardFileContents contents(plan_);
+    for (const ShardView& shard : shards) {
+      if (WritesUnit(plan_, rank_, shard.unit)) contents.Add(shard, tp);
+    }
+    return contents.Write(absl::StrCat(folder_, "/", ShardFileName(rank_)), files_);
+  }
+
+  // What rank 0 does once all shard files are on the disk. The last rename makes the checkpoint.
+  absl::Status Commit(SavedCheckpoint* saved) const {
+    PLANC_ASSIGN_OR_RETURN(const Manifest manifest, CollectManifest());
+    PLANC_ASSIGN_OR_RETURN(const std::string text, ManifestText(manifest));
+    saved->bytes = static_cast<int64_t>(text.size());
+    for (const auto& [name, file] : manifest.files) saved->bytes += file.bytes;
+    const FilePieces pieces = {{text.data(), static_cast<int64_t>(text.size())}};
+    PLANC_RETURN_IF_ERROR(WriteDurably(absl::StrCat(folder_, "/", kManifestName), pieces, files_));
+    PLANC_RETURN_IF_ERROR(SyncDirectory(folder_, files_));
+    if (options_.before_commit) PLANC_RETURN_IF_ERROR(options_.before_commit());
+    return FinishCheckpoint(directory_, step_, files_);
+  }
+
+  absl::StatusOr<Manifest> CollectManifest() const {
+    Manifest manifest;
+    manifest.step = step_;
+    manifest.job = plan_.job;
+    manifest.mesh = plan_.mesh;
+    manifest.versions = options_.versions;
+    PLANC_ASSIGN_OR_RETURN(manifest.plan_hash, PlanHash(plan_));
+    for (const Parameter& parameter : plan_.params) {
+      const bool per_layer = plan_.units[parameter.unit].per_layer;
+      const int64_t layers = per_layer ? plan_.job.model().layers() : 1;
+      for (int64_t layer = 0; layer < layers; ++layer) {
+        SavedParameter& saved =
+            manifest.parameters[ParameterName(parameter.name, static_cast<int>(layer))];
+        saved.shape = parameter.shape;
+        saved.transposed = parameter.transposed;
+      }
+    }
+    for (int64_t rank = 0; rank < plan_.mesh.WorldSize(); ++rank) {
+      if (!WritesAnything(plan_, rank)) continue;
+      PLANC_RETURN_IF_ERROR(WithContext(CollectShardFile(folder_, ShardFileName(rank), &manifest),
+                                        "checkpoint.directory must be shared by all ranks"));
+    }
+    return manifest;
+  }
+
+  const Plan& plan_;
+  const int64_t rank_;
+  const int64_t step_;
+  const std::string& directory_;
+  const std::string folder_;  // what is written until it is complete
+  const SaveOptions& options_;
+  const FileSystem& files_;
+};
 
 }  // namespace
 
-bool WritesUnit(const Plan& plan, int64_t rank, int unit) {
-  const Coordinates at = plan.mesh.CoordinatesOf(rank);
-  const int64_t stage = at[static_cast<int>(Axis::kPp)];
-  if (at[static_cast<int>(Axis::kDpReplicate)] != 0 || at[static_cast<int>(Axis::kCp)] != 0) {
-    return false;
+absl::StatusOr<SavedCheckpoint> WriteCheckpoint(const Plan& plan, int64_t rank,
+                                                const std::vector<ShardView>& shards, int64_t step,
+                                                const std::string& directory, Agreement& agreement,
+                                                const SaveOptions& options) {
+  const HostFileSystem host;
+  const FileSystem& files = options.files == nullptr ? host : *options.files;
+  absl::StatusOr<SavedCheckpoint> saved =
+      CheckpointWriter(plan, rank, step, directory, options, files).Write(shards, agreement);
+  // Nobody writes any more: all ranks have agreed that it failed, or the run has lost one.
+  if (!saved.ok() && rank == 0) {
+    RemoveTree(UnfinishedPath(directory, step), files).IgnoreError();
   }
-  if (!plan.units[unit].tp_sharded && at[static_cast<int>(Axis::kTp)] != 0) return false;
-  if (!HoldsUnit(plan, stage, unit)) return false;
-  // A layer lives on one stage only; a tied table is saved by the first of its stages.
-  if (plan.units[unit].per_layer) return true;
-  for (int64_t before = 0; before < stage; ++before) {
-    if (HoldsUnit(plan, before, unit)) return false;
-  }
-  return true;
+  return saved;
 }
 
 absl::Status SaveCheckpoint(const Plan& plan, int64_t rank, const std::vector<ShardView>& shards,
-                            int64_t step, const std::string& directory, Agreement& agreement) {
-  absl::Status mine;
-  if (rank == 0) mine = BeginCheckpoint(directory, step).status();
-  PLANC_RETURN_IF_ERROR(agreement.AllOk(mine));
-  mine = WriteShardFile(plan, rank, shards, UnfinishedPath(directory, step));
-  PLANC_RETURN_IF_ERROR(agreement.AllOk(mine));
-  if (rank == 0) mine = Complete(plan, step, directory);
-  return agreement.AllOk(mine);
+                            int64_t step, const std::string& directory, Agreement& agreement,
+                            const SaveOptions& options) {
+  return WriteCheckpoint(plan, rank, shards, step, directory, agreement, options).status();
 }
 
 }  // namespace planc

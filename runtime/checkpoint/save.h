@@ -2,30 +2,56 @@
 #define PLANC_RUNTIME_CHECKPOINT_SAVE_H_
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "runtime/checkpoint/agreement.h"
+#include "runtime/checkpoint/file_system.h"
+#include "runtime/checkpoint/shard_boxes.h"
 #include "runtime/step/shard_view.h"
 #include "schemas/plan.h"
 
 namespace planc {
 
-// Writes `directory`/step-NNNNNNNN. Called by every rank between two steps; returns when the
-// checkpoint is complete and durable, or has failed, on all of them. Each element of the model is
-// written by one rank: the first of those that hold it. All files go to a folder with another name
-// first, manifest last, which is then renamed, so a folder step-NNNNNNNN is always whole.
+// What a save needs beyond the plan, and where it leaves what it has to say.
+struct SaveOptions {
+  // Versions of the program and of its libraries, by name, for the manifest.
+  std::map<std::string, std::string> versions;
+  // Called on rank 0 once everything is written and before the checkpoint becomes valid: what must
+  // be on the disk by then. Its error makes the save fail.
+  std::function<absl::Status()> before_commit;
+  const FileSystem* files = nullptr;  // null: HostFileSystem
+};
+
+// A complete checkpoint; on ranks other than 0 only `step` is set.
+struct SavedCheckpoint {
+  int64_t step = 0;
+  int64_t bytes = 0;   // of all files
+  std::string notice;  // what went wrong without harming it, e.g. older ones were not removed
+};
+
+// Writes `directory`/step-NNNNNNNN. Called by every rank; returns when the checkpoint is complete
+// and durable, or has failed, on all of them. Each element of the model is written by one rank: the
+// first of those that hold it. All files go to a folder with another name first, manifest last,
+// which is then renamed, so a folder step-NNNNNNNN is always whole. A save that fails leaves older
+// checkpoints as they were and removes what it wrote.
 // `step`: optimizer steps done. `shards`: all of this rank. Afterwards rank 0 removes all but the
 // newest checkpoint.keep.
-// Errors: Internal naming the path and the reason of the operating system; DataLoss when rank 0
-// cannot read what the others wrote, e.g. because they do not share the file system.
+// Errors, on all ranks: Internal naming the rank, the path, the tensor where there is one, and the
+// reason of the operating system; DataLoss when rank 0 cannot read what the others wrote, e.g.
+// because they do not share the file system; those of `agreement` when a rank is lost.
+absl::StatusOr<SavedCheckpoint> WriteCheckpoint(const Plan& plan, int64_t rank,
+                                                const std::vector<ShardView>& shards, int64_t step,
+                                                const std::string& directory, Agreement& agreement,
+                                                const SaveOptions& options = {});
+// The same, without the report.
 absl::Status SaveCheckpoint(const Plan& plan, int64_t rank, const std::vector<ShardView>& shards,
-                            int64_t step, const std::string& directory, Agreement& agreement);
-
-// Whether `rank` is the one that writes its shard of `unit`: its dp_replicate and cp coordinates
-// are 0, so is tp where the unit is the same on all of tp, and no stage before holds the unit.
-bool WritesUnit(const Plan& plan, int64_t rank, int unit);
+                            int64_t step, const std::string& directory, Agreement& agreement,
+                            const SaveOptions& options = {});
 
 }  // namespace planc
 

@@ -57,6 +57,8 @@ absl::Status SavedTensors::Read(const std::string& parameter, StateKind kind, co
     }
     PLANC_ASSIGN_OR_RETURN(const float* const values, Tensor(tensor));
     CopyCommon(tensor.box, values, box, out);
+    const SafetensorsFile& file = files_.at(tensor.file);
+    file.ReleaseMemory(file.tensors().at(tensor.key));
     sources.push_back(common);
     found += elements;
   }
@@ -76,6 +78,8 @@ absl::StatusOr<const float*> SavedTensors::Tensor(const SavedTensor& tensor) {
   if (found == file->tensors().end()) return defect("is missing");
   const SafetensorsFile::Tensor& stored = found->second;
   if (stored.shape != tensor.box.shape) return defect("has another shape than the manifest says");
+  const absl::Status fetched = file->Fetch(stored);
+  if (!fetched.ok()) return defect(std::string(fetched.message()));
   if (checked_.count({tensor.file, tensor.key}) == 0) {
     const uint64_t checksum = Checksum(stored.data, stored.bytes);
     if (checksum != tensor.checksum) return defect("does not have its checksum: it is damaged");

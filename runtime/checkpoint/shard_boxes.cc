@@ -87,6 +87,10 @@ class BoxCutter {
   Box box_;
 };
 
+bool HoldsUnit(const Plan& plan, int64_t stage, int unit) {
+  return plan.classes[stage].pool_slots[plan.buffers[plan.units[unit].master].pool] > 0;
+}
+
 }  // namespace
 
 int64_t BoxElements(const Box& box) { return Product(box.shape, 0); }
@@ -117,6 +121,22 @@ std::vector<UnitBox> ShardBoxes(const Plan& plan, int unit, int64_t tp, int64_t 
   std::sort(boxes.begin(), boxes.end(),
             [](const UnitBox& a, const UnitBox& b) { return a.unit_begin < b.unit_begin; });
   return boxes;
+}
+
+bool WritesUnit(const Plan& plan, int64_t rank, int unit) {
+  const Coordinates at = plan.mesh.CoordinatesOf(rank);
+  const int64_t stage = at[static_cast<int>(Axis::kPp)];
+  if (at[static_cast<int>(Axis::kDpReplicate)] != 0 || at[static_cast<int>(Axis::kCp)] != 0) {
+    return false;
+  }
+  if (!plan.units[unit].tp_sharded && at[static_cast<int>(Axis::kTp)] != 0) return false;
+  if (!HoldsUnit(plan, stage, unit)) return false;
+  // A layer lives on one stage only; a tied table is saved by the first of its stages.
+  if (plan.units[unit].per_layer) return true;
+  for (int64_t before = 0; before < stage; ++before) {
+    if (HoldsUnit(plan, before, unit)) return false;
+  }
+  return true;
 }
 
 std::string ParameterName(const std::string& name, int layer) {

@@ -34,6 +34,11 @@ struct UnitBox {
 std::vector<UnitBox> ShardBoxes(const Plan& plan, int unit, int64_t tp, int64_t begin,
                                 int64_t count);
 
+// Whether `rank` is the one that writes its shard of `unit` into a checkpoint: its dp_replicate and
+// cp coordinates are 0, so is tp where the unit is the same on all of tp, and no stage before holds
+// the unit.
+bool WritesUnit(const Plan& plan, int64_t rank, int unit);
+
 // `name` with `{layer}` replaced by the number.
 std::string ParameterName(const std::string& name, int layer);
 

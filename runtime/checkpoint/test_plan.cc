@@ -135,6 +135,7 @@ TestShards::TestShards(const Plan& plan, int64_t rank) {
       storage.view.begin = at[static_cast<int>(Axis::kDpShard)] * storage.view.count;
       storage.master.assign(static_cast<size_t>(storage.view.count), -1.0f);
       storage.m = storage.v = storage.master;
+      if (plan.job.checkpoint().async()) storage.snapshot.assign(3 * storage.master.size(), -2.0f);
       storage_.push_back(storage);
     }
   }
@@ -147,6 +148,7 @@ std::vector<ShardView> TestShards::Views() {
     views.back().master = storage.master.data();
     views.back().m = storage.m.data();
     views.back().v = storage.v.data();
+    if (!storage.snapshot.empty()) views.back().snapshot = storage.snapshot.data();
   }
   return views;
 }

@@ -23,7 +23,7 @@ struct ElementPlace {
 };
 ElementPlace PlaceOf(const Plan& plan, int unit, int64_t tp, int64_t element);
 
-// Master weights and moments of one rank.
+// Master weights and moments of one rank, and room for a snapshot where checkpoint.async is true.
 class TestShards {
  public:
   TestShards(const Plan& plan, int64_t rank);
@@ -32,7 +32,7 @@ class TestShards {
  private:
   struct Storage {
     ShardView view;
-    std::vector<float> master, m, v;
+    std::vector<float> master, m, v, snapshot;
   };
   std::vector<Storage> storage_;
 };

@@ -1,6 +1,8 @@
 #include "runtime/checkpoint/verify_checkpoint.h"
 
+#include <filesystem>
 #include <set>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -31,6 +33,18 @@ std::string CoverageDefect(const std::vector<int64_t>& shape,
   if (covered == BoxElements(whole)) return "";
   return absl::StrCat(BoxElements(whole) - covered, " of ", BoxElements(whole),
                       " elements are missing");
+}
+
+// What lies in the folder and is not part of the checkpoint.
+void FindForeignFiles(const std::string& checkpoint, const Manifest& manifest,
+                      std::vector<std::string>* defects) {
+  std::error_code error;
+  std::filesystem::directory_iterator at(checkpoint, error);
+  for (; !error && at != std::filesystem::directory_iterator(); at.increment(error)) {
+    const std::string name = at->path().filename().string();
+    if (name == kManifestName || manifest.files.count(name) != 0) continue;
+    defects->push_back(absl::StrCat(checkpoint, "/", name, ": does not belong to the checkpoint"));
+  }
 }
 
 }  // namespace
@@ -73,6 +87,7 @@ absl::StatusOr<CheckpointReport> VerifyCheckpoint(const std::string& checkpoint)
           absl::StrCat(checkpoint, "/", name, ": tensor ", key, " is not in the manifest"));
     }
   }
+  FindForeignFiles(checkpoint, manifest, &report.defects);
   return report;
 }
 

@@ -47,6 +47,30 @@ absl::StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
   return mapped;
 }
 
+int MappedFile::Advise(const char* begin, int64_t bytes, int advice) const {
+  if (bytes == 0) return 0;
+  const int64_t page = sysconf(_SC_PAGESIZE);
+  const int64_t first = (begin - data_) / page * page;
+  const int64_t end = begin - data_ + bytes;
+  const int result =
+      madvise(const_cast<char*>(data_) + first, static_cast<size_t>(end - first), advice);
+  return result == 0 ? 0 : errno;
+}
+
+absl::Status MappedFile::Fetch(const char* begin, int64_t bytes) const {
+  const int error = Advise(begin, bytes, MADV_POPULATE_READ);
+  if (error == 0 || error == EINVAL) return absl::OkStatus();
+  // EFAULT stands for the SIGBUS that using the bytes would be.
+  const char* const reason =
+      error == EFAULT ? "the disk failed or the file was cut short" : std::strerror(error);
+  return absl::DataLossError(absl::StrCat("cannot be read: ", reason));
+}
+
+void MappedFile::ReleaseMemory(const char* begin, int64_t bytes) const {
+  // Only a hint: the pages are clean, and the system drops them itself when memory is short.
+  Advise(begin, bytes, MADV_DONTNEED);
+}
+
 MappedFile::MappedFile(MappedFile&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 namespace planc {
@@ -22,7 +23,19 @@ class MappedFile {
   const char* data() const { return data_; }
   int64_t size() const { return size_; }
 
+  // Reads `bytes` bytes from `begin` into memory, so that using them cannot end the process with
+  // SIGBUS when the disk fails or the file was cut short. Where the kernel (before Linux 5.14)
+  // cannot do that, nothing is read yet. REQUIRES: they lie in the file.
+  // Errors: DataLoss without the path.
+  absl::Status Fetch(const char* begin, int64_t bytes) const;
+  // Gives back the memory that `bytes` bytes from `begin` take; they are read again when they are
+  // used again. REQUIRES: they lie in the file.
+  void ReleaseMemory(const char* begin, int64_t bytes) const;
+
  private:
+  // madvise on the pages that hold these bytes; 0 or errno.
+  int Advise(const char* begin, int64_t bytes, int advice) const;
+
   const char* data_ = nullptr;
   int64_t size_ = 0;
 };

@@ -41,12 +41,28 @@ absl::Status AppendFile::Append(const std::string& record) {
   return absl::OkStatus();
 }
 
+absl::Status AppendFile::Sync() const {
+  while (fsync(file_) != 0) {
+    if (errno != EINTR) return SystemError(path_, "sync");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SyncFolder(const std::string& path) {
+  const int folder = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0) return SystemError(path, "open");
+  const absl::Status status = fsync(folder) == 0 ? absl::OkStatus() : SystemError(path, "sync");
+  close(folder);
+  return status;
+}
+
 absl::Status ReplaceFile(const std::string& path, const std::string& contents) {
   const std::string temporary = absl::StrCat(path, ".tmp");
   {
     absl::StatusOr<std::unique_ptr<AppendFile>> file = AppendFile::Open(temporary, true);
     if (!file.ok()) return file.status();
-    const absl::Status status = (*file)->Append(contents);
+    absl::Status status = (*file)->Append(contents);
+    if (status.ok()) status = (*file)->Sync();
     if (!status.ok()) return status;
   }
   if (std::rename(temporary.c_str(), path.c_str()) != 0) return SystemError(path, "replace");

@@ -21,6 +21,8 @@ class AppendFile {
   AppendFile& operator=(const AppendFile&) = delete;
 
   absl::Status Append(const std::string& record);
+  // Waits until all records so far are on the disk. Thread-safe.
+  absl::Status Sync() const;
 
  private:
   AppendFile(int file, std::string path) : file_(file), path_(std::move(path)) {}
@@ -30,8 +32,10 @@ class AppendFile {
 };
 
 // Writes a whole file beside `path` and renames it, so that a reader sees the old contents or the
-// new ones. Errors: Internal naming the path.
+// new ones, also after the machine was cut off. Errors: Internal naming the path.
 absl::Status ReplaceFile(const std::string& path, const std::string& contents);
+// Waits until the entries of a folder are on the disk. Errors: Internal naming the path.
+absl::Status SyncFolder(const std::string& path);
 
 }  // namespace planc
 

@@ -46,6 +46,30 @@ bool Read(const Json& row, const char* name, int64_t* value) {
   return true;
 }
 
+bool Read(const Json& row, const char* name, std::optional<int64_t>* value) {
+  if (row.find(name) == row.end()) return true;
+  return Read(row, name, &value->emplace());
+}
+
+bool Read(const Json& row, const char* name, std::optional<std::string>* value) {
+  const auto field = row.find(name);
+  if (field == row.end()) return true;
+  if (!field->is_string()) return false;
+  *value = field->get<std::string>();
+  return true;
+}
+
+void AddCheckpoint(const StepMetrics& metrics, Json* row) {
+  if (metrics.checkpoint_stall_seconds.has_value()) {
+    (*row)["checkpoint_stall_seconds"] = Number(*metrics.checkpoint_stall_seconds);
+  }
+  if (metrics.checkpoint_write_seconds.has_value()) {
+    (*row)["checkpoint_write_seconds"] = Number(*metrics.checkpoint_write_seconds);
+  }
+  if (metrics.checkpoint_bytes.has_value()) (*row)["checkpoint_bytes"] = *metrics.checkpoint_bytes;
+  if (metrics.checkpoint_error.has_value()) (*row)["checkpoint_error"] = *metrics.checkpoint_error;
+}
+
 }  // namespace
 
 std::string MetricsJson(const StepMetrics& metrics) {
@@ -63,7 +87,9 @@ std::string MetricsJson(const StepMetrics& metrics) {
   row["mfu"] = Number(metrics.mfu);
   row["memory_bytes"] = metrics.memory_bytes;
   row["resident_bytes"] = metrics.resident_bytes;
-  return row.dump();
+  AddCheckpoint(metrics, &row);
+  // An error of the system may name a file in any encoding.
+  return row.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 absl::StatusOr<StepMetrics> ParseMetricsJson(const std::string& line) {
@@ -76,7 +102,11 @@ absl::StatusOr<StepMetrics> ParseMetricsJson(const std::string& line) {
       !Read(row, "step_seconds", &metrics.step_seconds) ||
       !Read(row, "tokens_per_second", &metrics.tokens_per_second) ||
       !Read(row, "mfu", &metrics.mfu) || !Read(row, "memory_bytes", &metrics.memory_bytes) ||
-      !Read(row, "resident_bytes", &metrics.resident_bytes)) {
+      !Read(row, "resident_bytes", &metrics.resident_bytes) ||
+      !Read(row, "checkpoint_stall_seconds", &metrics.checkpoint_stall_seconds) ||
+      !Read(row, "checkpoint_write_seconds", &metrics.checkpoint_write_seconds) ||
+      !Read(row, "checkpoint_bytes", &metrics.checkpoint_bytes) ||
+      !Read(row, "checkpoint_error", &metrics.checkpoint_error)) {
     return absl::InvalidArgumentError("not a row of metrics");
   }
   return metrics;

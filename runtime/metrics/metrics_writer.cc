@@ -1,6 +1,7 @@
 #include "runtime/metrics/metrics_writer.h"
 
 #include <filesystem>
+#include <fstream>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -31,22 +32,35 @@ absl::Status RemoveEventFiles(const std::string& directory) {
   return absl::OkStatus();
 }
 
-// Rewrites the file without rows after `last_step`.
-absl::Status KeepRowsUntil(const std::string& path, int64_t last_step) {
+// Rewrites the file without rows after `last_step`; returns the last row that stays. What follows
+// the rows that stay may be damaged: it was never waited for.
+absl::StatusOr<std::optional<StepMetrics>> KeepRowsUntil(const std::string& path,
+                                                         int64_t last_step) {
+  std::optional<StepMetrics> last;
   std::error_code error;
-  if (!fs::exists(path, error)) return absl::OkStatus();
-  PLANC_ASSIGN_OR_RETURN(const std::vector<StepMetrics> rows, ReadMetrics(path));
+  if (!fs::exists(path, error)) return last;
+  std::ifstream file(path, std::ios::binary);
   std::string kept;
-  for (const StepMetrics& row : rows) {
-    if (row.step <= last_step) absl::StrAppend(&kept, MetricsJson(row), "\n");
+  int64_t damaged = 0;  // number of the first line that is no row
+  std::string line;
+  for (int64_t number = 1; std::getline(file, line) && !file.eof(); ++number) {
+    const absl::StatusOr<StepMetrics> row = ParseMetricsJson(line);
+    if (!row.ok()) {
+      if (damaged == 0) damaged = number;
+    } else if (row->step <= last_step) {
+      if (damaged > 0) {
+        return absl::InvalidArgumentError(
+            absl::StrCat(path, ":", damaged, ": not a row of metrics"));
+      }
+      absl::StrAppend(&kept, line, "\n");
+      last = *row;
+    }
   }
-  return ReplaceFile(path, kept);
+  PLANC_RETURN_IF_ERROR(ReplaceFile(path, kept));
+  return last;
 }
 
 }  // namespace
-
-MetricsWriter::MetricsWriter(std::unique_ptr<AppendFile> rows, std::unique_ptr<EventFile> events)
-    : rows_(std::move(rows)), events_(std::move(events)) {}
 
 absl::StatusOr<std::unique_ptr<MetricsWriter>> MetricsWriter::Open(const std::string& directory,
                                                                    int64_t resumed_step,
@@ -56,17 +70,25 @@ absl::StatusOr<std::unique_ptr<MetricsWriter>> MetricsWriter::Open(const std::st
   if (error) {
     return absl::InternalError(absl::StrCat(directory, ": cannot create: ", error.message()));
   }
-  const std::string path = absl::StrCat(directory, "/metrics.jsonl");
+  std::unique_ptr<MetricsWriter> writer(
+      new MetricsWriter(absl::StrCat(directory, "/metrics.jsonl")));
   if (resumed_step > 0) {
-    PLANC_RETURN_IF_ERROR(KeepRowsUntil(path, resumed_step));
+    PLANC_ASSIGN_OR_RETURN(writer->kept_, KeepRowsUntil(writer->path_, resumed_step));
   } else {
     PLANC_RETURN_IF_ERROR(RemoveEventFiles(directory));
   }
-  PLANC_ASSIGN_OR_RETURN(std::unique_ptr<AppendFile> rows,
-                         AppendFile::Open(path, /*truncate=*/resumed_step == 0));
-  PLANC_ASSIGN_OR_RETURN(std::unique_ptr<EventFile> events,
-                         EventFile::Create(directory, wall_time));
-  return std::unique_ptr<MetricsWriter>(new MetricsWriter(std::move(rows), std::move(events)));
+  PLANC_ASSIGN_OR_RETURN(writer->rows_,
+                         AppendFile::Open(writer->path_, /*truncate=*/resumed_step == 0));
+  PLANC_ASSIGN_OR_RETURN(writer->events_, EventFile::Create(directory, wall_time));
+  PLANC_RETURN_IF_ERROR(SyncFolder(directory));
+  return writer;
+}
+
+absl::Status MetricsWriter::ReplaceKept(const StepMetrics& metrics, double wall_time) {
+  PLANC_RETURN_IF_ERROR(KeepRowsUntil(path_, kept_->step - 1).status());
+  PLANC_ASSIGN_OR_RETURN(rows_, AppendFile::Open(path_, /*truncate=*/false));
+  kept_ = metrics;
+  return Write(metrics, wall_time);
 }
 
 absl::Status MetricsWriter::Write(const StepMetrics& metrics, double wall_time) {
@@ -82,6 +104,15 @@ absl::Status MetricsWriter::Write(const StepMetrics& metrics, double wall_time) 
     scalars.emplace_back("loss/validation", *metrics.validation_loss);
   }
   if (metrics.mfu.has_value()) scalars.emplace_back("speed/mfu", *metrics.mfu);
+  if (metrics.checkpoint_stall_seconds.has_value()) {
+    scalars.emplace_back("checkpoint/stall_seconds", *metrics.checkpoint_stall_seconds);
+  }
+  if (metrics.checkpoint_write_seconds.has_value()) {
+    scalars.emplace_back("checkpoint/write_seconds", *metrics.checkpoint_write_seconds);
+  }
+  if (metrics.checkpoint_bytes.has_value()) {
+    scalars.emplace_back("checkpoint/bytes", static_cast<double>(*metrics.checkpoint_bytes));
+  }
   return events_->WriteScalars(metrics.step, wall_time, scalars);
 }
 

@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -24,14 +26,23 @@ class MetricsWriter {
                                                              int64_t resumed_step,
                                                              double wall_time);
 
+  // The last row that was kept when the run resumed.
+  const std::optional<StepMetrics>& kept() const { return kept_; }
+  // Replaces that row. REQUIRES: kept(), and no row was written since.
+  absl::Status ReplaceKept(const StepMetrics& metrics, double wall_time);
+
   // Appends one row to each file and hands it to the operating system before it returns.
   absl::Status Write(const StepMetrics& metrics, double wall_time);
+  // Waits until all rows so far are on the disk. Thread-safe.
+  absl::Status Sync() const { return rows_->Sync(); }
 
  private:
-  MetricsWriter(std::unique_ptr<AppendFile> rows, std::unique_ptr<EventFile> events);
+  explicit MetricsWriter(std::string path) : path_(std::move(path)) {}
 
-  const std::unique_ptr<AppendFile> rows_;
-  const std::unique_ptr<EventFile> events_;
+  const std::string path_;  // of metrics.jsonl
+  std::unique_ptr<AppendFile> rows_;
+  std::unique_ptr<EventFile> events_;
+  std::optional<StepMetrics> kept_;
 };
 
 }  // namespace planc

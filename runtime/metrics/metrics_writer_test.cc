@@ -5,9 +5,11 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <sstream>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -108,6 +110,67 @@ TEST_F(MetricsWriterTest, AnUnfinishedLastLineIsPassedOver) {
   const auto rows = ReadMetrics(directory_ + "/metrics.jsonl");
   EXPECT_THAT(std::string(rows.status().message()),
               testing::HasSubstr("metrics.jsonl:5: not a row of metrics"));
+}
+
+TEST_F(MetricsWriterTest, WhatCheckpointsTook) {
+  StepMetrics row = Row(5);
+  row.checkpoint_stall_seconds = 0.25;
+  row.checkpoint_write_seconds = 2;
+  row.checkpoint_bytes = int64_t{1} << 40;
+  row.checkpoint_error = "rank 1: \xff: No space left on device";
+  const std::string text = MetricsJson(row);
+  EXPECT_THAT(
+      text, testing::HasSubstr(R"("checkpoint_stall_seconds":0.25,"checkpoint_write_seconds":2.0,)"
+                               R"("checkpoint_bytes":1099511627776,"checkpoint_error":"rank 1: )"));
+  const auto parsed = ParseMetricsJson(text);
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_EQ(parsed->checkpoint_bytes, row.checkpoint_bytes);
+  EXPECT_EQ(MetricsJson(*parsed), text);
+}
+
+std::string Contents(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path, std::ios::binary).rdbuf();
+  return text.str();
+}
+
+TEST_F(MetricsWriterTest, RowsThatStayAreNotWrittenAnew) {
+  WriteSteps(0, 1, 2, 100);
+  const std::string path = directory_ + "/metrics.jsonl";
+  // A row of a later version of planc.
+  std::string text = Contents(path);
+  text.insert(text.find('}'), ",\"new\":1.50");
+  std::ofstream(path) << text;
+  WriteSteps(2, 3, 3, 200);
+  EXPECT_EQ(Contents(path), absl::StrCat(text, MetricsJson(Row(3)), "\n"));
+}
+
+TEST_F(MetricsWriterTest, DamageBehindTheRowsThatStayDoesNotMatter) {
+  const std::string path = directory_ + "/metrics.jsonl";
+  WriteSteps(0, 1, 3, 100);
+  std::ofstream(path, std::ios::app) << std::string(100, '\0') << "\n"
+                                     << MetricsJson(Row(7)) << "\n";
+  WriteSteps(3, 4, 4, 200);
+  EXPECT_EQ(Steps(), (std::vector<int64_t>{1, 2, 3, 4}));
+  std::ofstream(path, std::ios::app) << "{}\n" << MetricsJson(Row(5)) << "\n";
+  const auto writer = MetricsWriter::Open(directory_, 5, 300);
+  EXPECT_THAT(std::string(writer.status().message()),
+              testing::HasSubstr("metrics.jsonl:5: not a row of metrics"));
+}
+
+TEST_F(MetricsWriterTest, TheLastRowThatStaysCanBeCompleted) {
+  WriteSteps(0, 1, 5, 100);
+  auto writer = MetricsWriter::Open(directory_, 3, 200);
+  ASSERT_TRUE(writer.ok());
+  ASSERT_TRUE((*writer)->kept().has_value());
+  StepMetrics row = *(*writer)->kept();
+  EXPECT_EQ(row.step, 3);
+  row.validation_loss = 1.5;
+  ASSERT_TRUE((*writer)->ReplaceKept(row, 200).ok());
+  ASSERT_TRUE((*writer)->Write(Row(4), 200).ok());
+  ASSERT_TRUE((*writer)->Sync().ok());
+  EXPECT_EQ(Steps(), (std::vector<int64_t>{1, 2, 3, 4}));
+  EXPECT_EQ((*ReadMetrics(directory_ + "/metrics.jsonl"))[2].validation_loss, 1.5);
 }
 
 }  // namespace

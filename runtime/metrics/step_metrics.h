@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 namespace planc {
 
@@ -19,6 +20,11 @@ struct StepMetrics {
   std::optional<double> mfu;     // share of the device's peak FLOP/s; nothing where none is known
   int64_t memory_bytes = 0;      // arenas of rank 0
   int64_t resident_bytes = 0;    // peak resident memory of rank 0's process
+  // Of checkpoints, since the previous row; not part of step_seconds.
+  std::optional<double> checkpoint_stall_seconds;  // taken from the step loop
+  std::optional<double> checkpoint_write_seconds;  // of the last save that ended
+  std::optional<int64_t> checkpoint_bytes;         // of the last one that is complete
+  std::optional<std::string> checkpoint_error;     // of the last one that failed
 };
 
 }  // namespace planc

@@ -1,0 +1,102 @@
+#include "runtime/checkpoint/job_changes.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "schemas/job_value.h"
+#include "schemas/options.pb.h"
+
+namespace planc {
+namespace {
+
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+
+// Whether `path` is one of `names` or lies in a section that is.
+bool Covers(const std::vector<std::string>& names, const std::string& path) {
+  return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+    return path == name || absl::StartsWith(path, absl::StrCat(name, "."));
+  });
+}
+
+class JobComparison {
+ public:
+  explicit JobComparison(const proto::Job& now)
+      : allowed_(now.checkpoint().allow_changes().begin(), now.checkpoint().allow_changes().end()) {
+  }
+
+  // Compares the fields of one section; `path` is its path and a dot, or empty at the top.
+  void Compare(const Message& saved, const Message& now, const std::string& path) {
+    for (int index = 0; index < saved.GetDescriptor()->field_count(); ++index) {
+      const FieldDescriptor& field = *saved.GetDescriptor()->field(index);
+      const std::string key = absl::StrCat(path, field.name());
+      if (field.type() == FieldDescriptor::TYPE_MESSAGE) {
+        Compare(saved.GetReflection()->GetMessage(saved, &field),
+                now.GetReflection()->GetMessage(now, &field), absl::StrCat(key, "."));
+        continue;
+      }
+      const std::optional<ChangeVerdict> verdict = VerdictOf(key, field);
+      if (!verdict.has_value()) continue;
+      JobChange change{key, FieldText(saved, field), FieldText(now, field), *verdict};
+      if (change.saved != change.now) changes_.push_back(std::move(change));
+    }
+  }
+
+  std::vector<JobChange> Take() { return std::move(changes_); }
+
+ private:
+  // Nothing for keys that do not matter to a resume, such as paths.
+  std::optional<ChangeVerdict> VerdictOf(const std::string& key,
+                                         const FieldDescriptor& field) const {
+    if (key == "model.preset") return std::nullopt;
+    if (field.options().GetExtension(proto::key).convergence()) {
+      const bool strict = Covers(
+          {"model", "optimizer", "lr_schedule", "precision.master", "precision.optimizer_state"},
+          key);
+      if (!strict) return ChangeVerdict::kNoticed;
+      return Covers(allowed_, key) ? ChangeVerdict::kAllowed : ChangeVerdict::kRefused;
+    }
+    const bool spreads =
+        Covers({"mesh", "parallelism", "batch.micro", "recompute", "cluster.device"}, key);
+    return spreads ? std::optional(ChangeVerdict::kLayout) : std::nullopt;
+  }
+
+  const std::vector<std::string> allowed_;
+  std::vector<JobChange> changes_;
+};
+
+}  // namespace
+
+std::vector<JobChange> JobChanges(const proto::Job& saved, const proto::Job& now) {
+  JobComparison comparison(now);
+  comparison.Compare(saved, now, "");
+  return comparison.Take();
+}
+
+std::string ChangeText(const JobChange& change) {
+  return absl::StrCat(change.key, " is ", change.saved, " in the checkpoint, ", change.now,
+                      " in the job");
+}
+
+std::string MeshSizesText(const proto::Mesh& mesh) {
+  // ep and etp borrow ranks of the other axes and never multiply them.
+  const std::vector<std::pair<const char*, int64_t>> axes = {{"pp", mesh.pp()},
+                                                             {"dp_replicate", mesh.dp_replicate()},
+                                                             {"dp_shard", mesh.dp_shard()},
+                                                             {"cp", mesh.cp()},
+                                                             {"tp", mesh.tp()}};
+  std::vector<std::string> parts;
+  int64_t ranks = 1;
+  for (const auto& [name, size] : axes) {
+    ranks *= size;
+    if (size > 1) parts.push_back(absl::StrCat(name, " ", size));
+  }
+  if (ranks == 1) return "one rank";
+  return absl::StrCat(absl::StrJoin(parts, " "), " (", ranks, " ranks)");
+}
+
+}  // namespace planc

@@ -1,0 +1,39 @@
+#ifndef PLANC_RUNTIME_CHECKPOINT_JOB_CHANGES_H_
+#define PLANC_RUNTIME_CHECKPOINT_JOB_CHANGES_H_
+
+#include <string>
+#include <vector>
+
+#include "schemas/job.pb.h"
+
+namespace planc {
+
+// What a resume does about a setting in which the job differs from the one that saved.
+enum class ChangeVerdict {
+  kRefused,  // of the model, the optimizer or the learning-rate schedule
+  kAllowed,  // the same, listed in checkpoint.allow_changes
+  kNoticed,  // shapes the loss curve otherwise: data, batch, seed, steps, compute precision
+  kLayout,   // how the training is spread over ranks: losses are the same to rounding
+};
+
+struct JobChange {
+  std::string key;    // "optimizer.lr"
+  std::string saved;  // value in the checkpoint, as a job file spells it
+  std::string now;    // value in the job
+  ChangeVerdict verdict = ChangeVerdict::kNoticed;
+};
+
+// The settings that matter to a resume and differ, in the order of job.proto. `now` is the job that
+// resumes, whose checkpoint.allow_changes counts; both jobs are fully resolved. model.preset is
+// left out: it is a name for other keys.
+std::vector<JobChange> JobChanges(const proto::Job& saved, const proto::Job& now);
+
+// "optimizer.lr is 0.003 in the checkpoint, 0.001 in the job".
+std::string ChangeText(const JobChange& change);
+
+// "dp_shard 2 tp 2 (4 ranks)": the axes above 1.
+std::string MeshSizesText(const proto::Mesh& mesh);
+
+}  // namespace planc
+
+#endif  // PLANC_RUNTIME_CHECKPOINT_JOB_CHANGES_H_

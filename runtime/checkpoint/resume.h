@@ -1,0 +1,41 @@
+#ifndef PLANC_RUNTIME_CHECKPOINT_RESUME_H_
+#define PLANC_RUNTIME_CHECKPOINT_RESUME_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/checkpoint/agreement.h"
+#include "runtime/step/shard_view.h"
+#include "schemas/plan.h"
+
+namespace planc {
+
+// What checkpoint.resume asks for, on all ranks alike: `never` loads nothing, a path loads that
+// checkpoint or fails, `auto` loads the newest checkpoint under `directory` that every rank can
+// read, going back past damaged ones, and nothing when there is none. Returns the number of
+// optimizer steps done, or nothing when the run starts anew.
+//
+// Together the ranks read, and check, every tensor of the checkpoint. `base` is what a relative
+// path is relative to. `notices` receives one line for each thing the user should know: damaged
+// checkpoints that were passed over, which checkpoint is resumed from and why, and what differs
+// between the job that saved and this one. `stop_requested` is asked between checkpoints.
+// `instead` takes the place of checkpoint.resume.
+//
+// Errors: FailedPrecondition when the job differs from the one that saved in a setting of model,
+// optimizer or lr_schedule that checkpoint.allow_changes does not list, or the checkpoint is of
+// another format version (neither sends `auto` back to an older checkpoint); DataLoss naming rank,
+// file and tensor when the checkpoint is damaged, under `auto` when all are; NotFound for a path
+// without a manifest; Cancelled when some rank was asked to stop. The shards are then undefined.
+absl::StatusOr<std::optional<int64_t>> ResumeTraining(
+    const Plan& plan, int64_t tp, const std::string& directory, const std::string& base,
+    const std::vector<ShardView>& shards, Agreement& agreement, std::vector<std::string>* notices,
+    const std::function<bool()>& stop_requested = nullptr,
+    const std::optional<std::string>& instead = std::nullopt);
+
+}  // namespace planc
+
+#endif  // PLANC_RUNTIME_CHECKPOINT_RESUME_H_

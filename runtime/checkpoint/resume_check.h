@@ -1,0 +1,49 @@
+#ifndef PLANC_RUNTIME_CHECKPOINT_RESUME_CHECK_H_
+#define PLANC_RUNTIME_CHECKPOINT_RESUME_CHECK_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "runtime/checkpoint/job_changes.h"
+#include "runtime/checkpoint/manifest.h"
+#include "schemas/plan.h"
+
+namespace planc {
+
+// How the job of a plan compares with a checkpoint, judged by the manifest alone.
+struct ResumeCheck {
+  std::vector<JobChange> changes;
+  std::vector<std::string> shapes;  // how the tensors differ, one each; can never be allowed
+
+  // Nothing that spreads the training over ranks differs: the resumed run is bit-identical.
+  bool SameLayout() const;
+};
+ResumeCheck CompareWithCheckpoint(const Plan& plan, const Manifest& manifest);
+
+// OK when the job may go on from the checkpoint. Errors: FailedPrecondition with every reason, one
+// a line, each with both values, and how to allow it.
+absl::Status RefusalOf(const ResumeCheck& check, const std::string& checkpoint);
+
+// What the user should know about a resume that goes on, one line each: allowed and other changes,
+// and another layout.
+std::vector<std::string> NoticesOf(const ResumeCheck& check, const Plan& plan,
+                                   const Manifest& manifest);
+
+// Bytes of shard files that the ranks of a plan read to load a checkpoint: the headers of the files
+// they need, and the whole of each tensor of which they need a part, because its checksum is
+// compared.
+struct LoadSize {
+  int64_t largest_rank = 0;  // the first that reads the most
+  int64_t largest_bytes = 0;
+  int64_t all_ranks_bytes = 0;
+  int64_t saved_bytes = 0;   // of all shard files
+  int64_t tensor_bytes = 0;  // of the largest tensor: what a rank maps at a time
+};
+// REQUIRES: the manifest is of the plan's model (ResumeCheck::shapes is empty).
+LoadSize LoadSizeOf(const Plan& plan, const Manifest& manifest);
+
+}  // namespace planc
+
+#endif  // PLANC_RUNTIME_CHECKPOINT_RESUME_CHECK_H_

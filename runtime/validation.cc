@@ -1,0 +1,58 @@
+#include "runtime/validation.h"
+
+#include <string>
+
+#include "runtime/launch/signals.h"
+#include "runtime/training_state.h"
+#include "schemas/status.h"
+
+namespace planc {
+
+bool Validation::IsDueAfter(int64_t done) const {
+  return tokens_ != nullptr &&
+         IsDue(session_.plan().job.run().eval_every_steps(), done, done == end_);
+}
+
+absl::StatusOr<bool> Validation::ShouldStop() {
+  return session_.groups()->control().ShouldStop(asked_++, ScopedStopSignals::Received() != 0);
+}
+
+absl::StatusOr<std::optional<double>> Validation::MeanLoss() {
+  const int64_t batches = session_.plan().job.run().eval_batches();
+  double sum = 0;
+  for (int64_t batch = 0; batch < batches; ++batch) {
+    ProgramInputs inputs;
+    inputs.step = batch;
+    inputs.tokens = tokens_;
+    PLANC_RETURN_IF_ERROR(runner_->Run(ProgramKind::kEval, inputs));
+    sum += session_.EvalLoss();
+    PLANC_ASSIGN_OR_RETURN(const bool stop, ShouldStop());
+    if (stop && batch + 1 < batches) return std::optional<double>();
+  }
+  return std::optional<double>(sum / static_cast<double>(batches));
+}
+
+absl::StatusOr<ValidationResult> Validation::Run(int64_t done) {
+  ValidationResult result;
+  result.due = IsDueAfter(done);
+  PLANC_ASSIGN_OR_RETURN(result.stop, ShouldStop());
+  if (!result.due || result.stop) return result;
+  PLANC_ASSIGN_OR_RETURN(result.loss, MeanLoss());
+  result.stop = !result.loss.has_value();
+  return result;
+}
+
+absl::StatusOr<bool> Validation::MakeUp(int64_t done, TrainingReport* report) {
+  if (done == 0 || !IsDueAfter(done)) return false;
+  // Only rank 0 has the metrics.
+  PLANC_ASSIGN_OR_RETURN(const std::string missing,
+                         session_.groups()->control().Broadcast(
+                             "validation", report->LacksValidation(done) ? "missing" : ""));
+  if (missing.empty()) return false;
+  PLANC_ASSIGN_OR_RETURN(const std::optional<double> loss, MeanLoss());
+  if (!loss.has_value()) return true;
+  PLANC_RETURN_IF_ERROR(report->AddValidation(*loss));
+  return false;
+}
+
+}  // namespace planc

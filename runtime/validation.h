@@ -1,0 +1,46 @@
+#ifndef PLANC_RUNTIME_VALIDATION_H_
+#define PLANC_RUNTIME_VALIDATION_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "absl/status/statusor.h"
+#include "runtime/data/token_source.h"
+#include "runtime/step/run_program.h"
+#include "runtime/step/session.h"
+#include "runtime/training_report.h"
+
+namespace planc {
+
+// Validation losses, and whether to stop: the two go together because a signal ends a validation.
+// All ranks call the same functions with the same steps and receive the same answers.
+class Validation {
+ public:
+  // `tokens`: null when the job has no validation data. `end`: steps done when the run ends.
+  Validation(const Session& session, ProgramRunner* runner, TokenSource* tokens, int64_t end)
+      : session_(session), runner_(runner), tokens_(tokens), end_(end) {}
+
+  // After a step: asks whether to stop, and takes the validation loss if one is due after `done`
+  // steps and nobody asked to stop.
+  absl::StatusOr<ValidationResult> Run(int64_t done);
+
+  // When the run resumes after `done` steps: takes the validation loss that a signal kept from this
+  // step's row of metrics. Returns whether to stop.
+  absl::StatusOr<bool> MakeUp(int64_t done, TrainingReport* report);
+
+ private:
+  bool IsDueAfter(int64_t done) const;
+  absl::StatusOr<bool> ShouldStop();
+  // Mean loss over run.eval_batches global batches; nothing when it was told to stop before.
+  absl::StatusOr<std::optional<double>> MeanLoss();
+
+  const Session& session_;
+  ProgramRunner* const runner_;
+  TokenSource* const tokens_;
+  const int64_t end_;
+  int64_t asked_ = 0;  // how often the ranks were asked whether to stop
+};
+
+}  // namespace planc
+
+#endif  // PLANC_RUNTIME_VALIDATION_H_
