@@ -31,6 +31,9 @@ const std::map<std::string, std::string>& Exemptions() {
       {"PL0301", "needs the compiler: planc/plan_test"},
       {"PL0401", "needs a faulty plan: tests/mutation_test"},
       {"PL0402", "is about plan files: planc/plan_test"},
+      {"PL0501", "needs a checkpoint: planc/check_resume_test"},
+      {"PL0502", "needs a checkpoint: planc/check_resume_test"},
+      {"PL0503", "needs a checkpoint: planc/check_resume_test"},
   };
   return *kExemptions;
 }

@@ -48,8 +48,11 @@ constexpr Row kRows[] = {
     {"llama_dr2_ds2_z2_tp2", "llama", "dr=2 ds=2 zero=2 tp=2"},
     {"llama_micro2_ds2_z1", "llama", "ds=2 zero=1 micro=2"},
     {"llama_uneven_pp3", "llama", "pp=3 stage_layers=[1,2,1]"},
+    {"llama_async_ds2_z3_tp2", "llama", "async=true ds=2 zero=3 tp=2"},
+    {"llama_async_pp2_dr2_full", "llama", "async=true pp=2 dr=2 recompute=full"},
     {"llama_tied_1", "llama", "tied=true"},
     {"llama_tied_pp2_ds2_z3", "llama", "tied=true pp=2 ds=2 zero=3"},
+    {"llama_tied_ds8_z2", "llama", "tied=true ds=8 zero=2"},  // one microbatch
     {"qwen2_1", "qwen2", ""},
     {"qwen2_ds2_z2_tp2_sp", "qwen2", "ds=2 zero=2 tp=2 sp=true"},
     {"qwen2_pp2_ds2_z1_tp2", "qwen2", "pp=2 ds=2 zero=1 tp=2"},
@@ -60,6 +63,7 @@ constexpr Row kRows[] = {
     {"gpt2_pp2_tp2_sp", "gpt2", "pp=2 tp=2 sp=true"},
     {"gpt2_ds2_z2_tp2", "gpt2", "ds=2 zero=2 tp=2 schedule=gpipe"},
     {"gpt2_pp2_dr2_ds2_z3_full", "gpt2", "pp=2 dr=2 ds=2 zero=3 recompute=full"},
+    {"gpt2_ds8_z3", "gpt2", "ds=8 zero=3"},
 };
 
 struct ShortKey {
@@ -82,6 +86,7 @@ constexpr ShortKey kShortKeys[] = {
     {"recompute", "recompute", false},
     {"micro", "batch.micro", false},
     {"tied", "model.tie_embeddings", false},
+    {"async", "checkpoint.async", false},
 };
 
 std::vector<std::string> Expand(const std::string& text) {

@@ -2,10 +2,14 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/checkpoint/control_agreement.h"
+#include "runtime/checkpoint/resume.h"
+#include "runtime/checkpoint/save.h"
 #include "runtime/checkpoint/shard_boxes.h"
 #include "runtime/data/token_source.h"
 #include "runtime/device/host_device.h"
@@ -56,8 +60,8 @@ enum class State { kMaster, kFirstMoment };
 // Runs every rank and collects what the test compares.
 class MeshRunner {
  public:
-  MeshRunner(const Plan& plan, int steps)
-      : plan_(plan), steps_(steps), world_size_(plan.mesh.WorldSize()) {
+  MeshRunner(const Plan& plan, int steps, const std::string& directory)
+      : plan_(plan), steps_(steps), directory_(directory), world_size_(plan.mesh.WorldSize()) {
     run_.allocated.resize(world_size_);
     run_.losses.resize(steps);
     run_.grad_norms.resize(steps);
@@ -90,16 +94,19 @@ class MeshRunner {
                            ProgramRunner::Create(*session, device.get(), {}));
     PLANC_RETURN_IF_ERROR(runner->Run(ProgramKind::kInit, {}));
     Collect(*session, State::kMaster, 1, &run_.initial_weights);
+    ControlAgreement agreement(&groups.control());
+    PLANC_ASSIGN_OR_RETURN(const int first, Resume(rank, *session, agreement));
     PLANC_RETURN_IF_ERROR(runner->Run(ProgramKind::kPublish, {}));
     PatternTokens tokens(plan_);
-    for (int step = 0; step < steps_; ++step) {
+    for (int step = first; step < steps_; ++step) {
       const ProgramInputs inputs = {step, HyperParametersOf(plan_.job, step), &tokens, false};
       PLANC_RETURN_IF_ERROR(runner->Run(ProgramKind::kStep, inputs));
       if (rank == 0) {
         run_.losses[step] = session->Loss();
         run_.grad_norms[step] = session->GradNorm();
       }
-      if (step > 0) continue;
+      PLANC_RETURN_IF_ERROR(SaveIfDue(rank, *session, step + 1, agreement));
+      if (step > first) continue;
       const double beta1 = plan_.job.optimizer().betas(0);
       Collect(*session, State::kFirstMoment, 1 / (1 - beta1), &run_.first_gradients);
       // From here on every buffer of every library has seen its largest message.
@@ -114,6 +121,33 @@ class MeshRunner {
     if (rank == 0) run_.eval_loss = session->EvalLoss();
     Collect(*session, State::kMaster, 1, &run_.weights);
     return groups.Shutdown();
+  }
+
+  // Loads what the job asks for and saves it again; returns the number of steps done.
+  absl::StatusOr<int> Resume(int64_t rank, const Session& session, Agreement& agreement) {
+    const int64_t tp = session.coordinates()[static_cast<int>(Axis::kTp)];
+    std::vector<std::string> notices;
+    PLANC_ASSIGN_OR_RETURN(
+        const std::optional<int64_t> resumed,
+        ResumeTraining(plan_, tp, directory_, "", session.Shards(), agreement, &notices));
+    if (!resumed.has_value()) return 0;
+    if (rank == 0) {
+      run_.first_step = static_cast<int>(*resumed);
+      run_.notices = notices;
+    }
+    PLANC_RETURN_IF_ERROR(Save(rank, session, *resumed, agreement));
+    return static_cast<int>(*resumed);
+  }
+
+  absl::Status SaveIfDue(int64_t rank, const Session& session, int done, Agreement& agreement) {
+    const int64_t every = plan_.job.checkpoint().every_steps();
+    if (done != steps_ && (every == 0 || done % every != 0)) return absl::OkStatus();
+    return Save(rank, session, done, agreement);
+  }
+
+  absl::Status Save(int64_t rank, const Session& session, int64_t done, Agreement& agreement) {
+    if (directory_.empty()) return absl::OkStatus();
+    return SaveCheckpoint(plan_, rank, session.Shards(), done, directory_, agreement);
   }
 
   // Copies this rank's shards, times `factor`, to their places in the whole parameters.
@@ -146,6 +180,7 @@ class MeshRunner {
 
   const Plan& plan_;
   const int steps_;
+  const std::string directory_;
   const int64_t world_size_;
   LoopbackWorld world_;
   std::mutex mutex_;
@@ -154,6 +189,8 @@ class MeshRunner {
 
 }  // namespace
 
-MeshRun RunMesh(const Plan& plan, int steps) { return MeshRunner(plan, steps).Run(); }
+MeshRun RunMesh(const Plan& plan, int steps, const std::string& directory) {
+  return MeshRunner(plan, steps, directory).Run();
+}
 
 }  // namespace planc

@@ -21,16 +21,21 @@ struct MeshRun {
   double eval_loss = 0;            // after the last step
   Tensors first_gradients;         // clipped, from the first Adam moment after step 1
   Tensors initial_weights;
-  Tensors weights;  // after the last step
+  Tensors weights;                   // after the last step
+  int first_step = 0;                // steps done by the run that was resumed
+  std::vector<std::string> notices;  // of the resume
   // Arena bytes of every rank: what the device gave, by memory kind.
   std::vector<std::array<int64_t, kMemoryKindCount>> allocated;
   AllocationCounts allocations;  // made inside steps after the first
   std::vector<std::string> errors;
 };
 
-// Trains `steps` steps with every rank a thread of this process, on a fixed pseudo-random token
-// sequence that depends on (step, sequence within the global batch) only.
-MeshRun RunMesh(const Plan& plan, int steps);
+// Trains until `steps` steps are done, with every rank a thread of this process, on a fixed
+// pseudo-random token sequence that depends on (step, sequence within the global batch) only.
+// Starts as checkpoint.resume says, `auto` looking into `directory`; losses of steps before that
+// are 0. With a `directory`, writes a checkpoint there after a resume, every checkpoint.every_steps
+// and at the end.
+MeshRun RunMesh(const Plan& plan, int steps, const std::string& directory = "");
 
 }  // namespace planc
 

@@ -5,15 +5,19 @@
 #include <sys/wait.h>
 
 #include <cmath>
+#include <csignal>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "runtime/metrics/metrics_writer.h"
 
 namespace planc {
@@ -91,6 +95,12 @@ class TrainingTest : public ::testing::Test {
   std::string last_output_;
 };
 
+std::string Contents(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path, std::ios::binary).rdbuf();
+  return text.str();
+}
+
 constexpr char kFloat[] = "precision: {compute: fp32}";
 constexpr char kBrain[] = "precision: {compute: bf16}";
 
@@ -154,6 +164,74 @@ TEST_F(TrainingTest, AResumedRunIsBitIdentical) {
   ASSERT_EQ(Planc(absl::StrCat("run ", job)), 0) << last_output_;
   EXPECT_THAT(last_output_, HasSubstr("resumed after step 3"));
   ExpectSameCurve(whole, Metrics("halves"), 0.0, "resumed");
+}
+
+TEST_F(TrainingTest, CheckpointsWrittenInTheBackgroundAreTheSame) {
+  const std::string more = absl::StrCat(kFloat, "\nparallelism: {zero: 2}\n");
+  const std::string saving = "checkpoint: {every_steps: 2, keep: 9, resume: auto, async: ";
+  Train("sync", 2, "dp_shard: 2", absl::StrCat(more, saving, "false, directory: sync/saved}"));
+  const std::string job = WriteJob("async", 2, "dp_shard: 2",
+                                   absl::StrCat(more, saving, "true, directory: async/saved}"));
+  ASSERT_EQ(Planc(absl::StrCat("run ", job, " --steps=3")), 0) << last_output_;
+  ASSERT_EQ(Planc(absl::StrCat("run ", job)), 0) << last_output_;
+  EXPECT_THAT(last_output_, HasSubstr("2 checkpoints: stall "));
+  for (const int step : {2, 4, 6}) {
+    for (const int rank : {0, 1}) {
+      const std::string file =
+          absl::StrCat("/saved/step-0000000", step, "/rank-0000", rank, ".safetensors");
+      EXPECT_EQ(Contents(folder_ + "/sync" + file), Contents(folder_ + "/async" + file)) << file;
+    }
+  }
+  const std::vector<StepMetrics> rows = Metrics("async");
+  ASSERT_EQ(rows.size(), 6u);
+  EXPECT_TRUE(rows[4].checkpoint_stall_seconds.has_value()) << "of the save after step 4";
+}
+
+TEST_F(TrainingTest, AStopEndsAValidationWhichIsMadeUpForLater) {
+  const std::string more = absl::StrCat(kFloat, "\ncheckpoint: {resume: auto}");
+  const std::vector<StepMetrics> whole = Train("whole", 1, "", kFloat);
+  const std::string job = WriteJob("stopped", 1, "", more);
+  // Validation goes on until the signal comes.
+  std::thread stopper([this] {
+    const absl::Time deadline = absl::Now() + absl::Minutes(2);
+    const std::string path = folder_ + "/stopped/metrics.jsonl";
+    while (absl::Now() < deadline && !std::filesystem::exists(folder_ + "/ended")) {
+      const auto rows = ReadMetrics(path);
+      if (rows.ok() && rows->size() >= 2) break;
+      absl::SleepFor(absl::Milliseconds(20));
+    }
+    absl::SleepFor(absl::Seconds(1));
+    int process = 0;
+    std::ifstream(folder_ + "/process") >> process;
+    if (process > 0) kill(process, SIGTERM);
+  });
+  const std::string command =
+      absl::StrCat("sh -c 'echo $$ > ", folder_, "/process; exec planc/planc run ", job,
+                   " --set run.eval_batches=100000' > ", folder_, "/planc.log 2>&1");
+  const int status = std::system(command.c_str());
+  std::ofstream(folder_ + "/ended").flush();
+  stopper.join();
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 8) << status;
+  ASSERT_EQ(Metrics("stopped").size(), 3u);
+  EXPECT_FALSE(Metrics("stopped")[2].validation_loss.has_value());
+  ASSERT_EQ(Planc(absl::StrCat("run ", job)), 0) << last_output_;
+  ExpectSameCurve(whole, Metrics("stopped"), 0.0, "made up");
+}
+
+TEST_F(TrainingTest, ARunGoesOnWhenTheDiskRefusesACheckpoint) {
+  std::ofstream(folder_ + "/a_file") << "not a folder";
+  const std::string job = WriteJob("refused", 2, "dp_shard: 2",
+                                   absl::StrCat(kFloat,
+                                                "\ncheckpoint: {every_steps: 2, directory: a_file, "
+                                                "async: true}"));
+  EXPECT_EQ(Planc(absl::StrCat("run ", job, " --set run.restarts=0")), 1) << last_output_;
+  EXPECT_THAT(last_output_, HasSubstr("checkpoint of step 2 failed: rank 0: "));
+  EXPECT_THAT(last_output_, HasSubstr("a_file: cannot create: File exists"));
+  const std::vector<StepMetrics> rows = Metrics("refused");
+  ASSERT_EQ(rows.size(), 6u) << "the last save is refused after the last step";
+  int told = 0;
+  for (const StepMetrics& row : rows) told += row.checkpoint_error.has_value() ? 1 : 0;
+  EXPECT_GE(told, 1);
 }
 
 TEST_F(TrainingTest, ACheckpointLoadsOnAnotherMesh) {

@@ -3,7 +3,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -51,12 +53,30 @@ class LocalLauncherTest : public ::testing::Test {
 
   std::string Log(int rank) const { return ReadFile(absl::StrCat(logs_, "/rank-", rank, ".log")); }
 
+  // Launches, and keeps what is printed on standard error in message_. The exit code.
+  int Launch(const LocalLaunchOptions& options) {
+    ::testing::internal::CaptureStderr();
+    const absl::StatusOr<int> code = LaunchLocal(options);
+    message_ = ::testing::internal::GetCapturedStderr();
+    EXPECT_TRUE(code.ok()) << code.status();
+    return code.value_or(-1);
+  }
+
+  // The same options, with restarts after next to no pause.
+  LocalLaunchOptions Restarting(const std::string& mode, int64_t restarts) const {
+    LocalLaunchOptions options = Options(mode, 2);
+    options.restarts = restarts;
+    options.first_pause = absl::Milliseconds(1);
+    return options;
+  }
+
   // Waits until a process that this one started has written `text` to a log.
   void AwaitLog(int rank, const std::string& text) const {
     while (Log(rank).find(text) == std::string::npos) absl::SleepFor(absl::Milliseconds(5));
   }
 
   std::string logs_;
+  std::string message_;
 };
 
 TEST_F(LocalLauncherTest, EveryRankLogsAndRankZeroIsShown) {
@@ -78,7 +98,7 @@ TEST_F(LocalLauncherTest, NamesTheRankThatFailedForItsOwnReason) {
   const std::string message = ::testing::internal::GetCapturedStderr();
   ASSERT_TRUE(code.ok()) << code.status();
   EXPECT_EQ(*code, 6);
-  EXPECT_THAT(message, HasSubstr("rank 1 failed with exit code 6"));
+  EXPECT_THAT(message, HasSubstr("rank 1 failed with exit code 6 in step 6"));
   EXPECT_THAT(message, HasSubstr("  last words\n"));
 }
 
@@ -89,6 +109,74 @@ TEST_F(LocalLauncherTest, ASignalIsExitCodeSevenAndTheRestIsKilled) {
   ASSERT_TRUE(code.ok()) << code.status();
   EXPECT_EQ(*code, 7);
   EXPECT_THAT(message, HasSubstr("rank 1 failed with signal 11"));
+}
+
+TEST_F(LocalLauncherTest, ARankThatHangsIsKilledAndBlamed) {
+  EXPECT_EQ(Launch(Options("hang", 3)), 7);
+  EXPECT_THAT(message_, HasSubstr("rank 1 failed with signal 9 (Killed) in step 6: it did not"));
+}
+
+TEST_F(LocalLauncherTest, StartsAgainAfterASignal) {
+  EXPECT_EQ(Launch(Restarting("crash-twice", 3)), 0) << message_;
+  EXPECT_THAT(message_, HasSubstr("rank 1 failed with signal 9 (Killed)"));
+  EXPECT_THAT(message_, HasSubstr("restart 1 of 3 from the beginning, in 1ms\n"));
+  EXPECT_THAT(message_, HasSubstr("restart 2 of 3 from the beginning, in 2ms\n"));
+  EXPECT_THAT(message_, Not(HasSubstr("restart 3")));
+  EXPECT_THAT(Log(1), HasSubstr("rank 1 of 2 threads 1\n---- restart 1 ----\n"));
+  EXPECT_THAT(Log(1), HasSubstr("---- restart 2 ----\nrank 1 of 2"));
+}
+
+TEST_F(LocalLauncherTest, GivesUpAtTheLimit) {
+  EXPECT_EQ(Launch(Restarting("crash", 2)), 7);
+  EXPECT_THAT(message_, HasSubstr("restart 2 of 2"));
+  EXPECT_THAT(message_, HasSubstr("2 restarts without a new checkpoint"));
+}
+
+TEST_F(LocalLauncherTest, GivesUpWhenTheSameFaultRepeats) {
+  EXPECT_EQ(Launch(Restarting("exit-code", 5)), 6);
+  EXPECT_THAT(message_, HasSubstr("restart 1 of 5"));
+  EXPECT_THAT(message_, Not(HasSubstr("restart 2 of 5")));
+  EXPECT_THAT(message_, HasSubstr("the same happened before"));
+}
+
+TEST_F(LocalLauncherTest, ANewCheckpointCountsFromTheStart) {
+  LocalLaunchOptions options = Restarting("exit-code", 1);
+  int asked = 0;
+  options.restart_point = [&asked] {
+    ++asked;  // before the first attempt, then after each fault
+    const std::string identity = absl::StrCat(std::min(asked, 3));
+    return RestartPoint{identity, "checkpoint " + identity, {"--resume=" + identity}};
+  };
+  EXPECT_EQ(Launch(options), 6);
+  EXPECT_EQ(asked, 4);
+  EXPECT_THAT(message_, HasSubstr("restart 1 of 1 from checkpoint 2"));
+  EXPECT_THAT(message_, HasSubstr("restart 1 of 1 from checkpoint 3"));
+}
+
+TEST_F(LocalLauncherTest, AJobErrorIsNotTriedAgain) {
+  EXPECT_EQ(Launch(Restarting("job-error", 5)), 2);
+  EXPECT_THAT(message_, Not(HasSubstr("restart")));
+}
+
+TEST_F(LocalLauncherTest, ASignalEndsThePause) {
+  LocalLaunchOptions options = Restarting("crash", 5);
+  options.first_pause = options.longest_pause = absl::Hours(1);
+  std::filesystem::create_directories(logs_);
+  const std::string output = logs_ + "/launcher.err";
+  const pid_t launcher = fork();
+  if (launcher == 0) {
+    if (std::freopen(output.c_str(), "w", stderr) == nullptr) _exit(97);
+    const absl::StatusOr<int> code = LaunchLocal(options);
+    _exit(code.ok() ? *code : 98);
+  }
+  while (ReadFile(output).find("restart 1 of 5") == std::string::npos) {
+    absl::SleepFor(absl::Milliseconds(5));
+  }
+  kill(launcher, SIGTERM);
+  int status = 0;
+  ASSERT_EQ(waitpid(launcher, &status, 0), launcher);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 8);
 }
 
 TEST_F(LocalLauncherTest, AProgramThatCannotStartIsAFailure) {
@@ -119,7 +207,7 @@ TEST_F(LocalLauncherTest, PassesSignalsOn) {
   int status = 0;
   ASSERT_EQ(waitpid(launcher, &status, 0), launcher);
   EXPECT_TRUE(WIFEXITED(status));
-  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_EQ(WEXITSTATUS(status), 8);
   EXPECT_THAT(Log(0), HasSubstr(absl::StrCat("signal ", SIGTERM)));
   EXPECT_THAT(Log(1), HasSubstr(absl::StrCat("signal ", SIGTERM)));
 }

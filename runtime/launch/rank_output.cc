@@ -13,7 +13,6 @@
 namespace planc {
 namespace {
 
-// Output that cannot be written (a closed terminal, a full disk) must not stop the training.
 void WriteAll(int descriptor, const char* data, ssize_t bytes) {
   while (bytes > 0) {
     const ssize_t written = write(descriptor, data, bytes);
@@ -25,6 +24,10 @@ void WriteAll(int descriptor, const char* data, ssize_t bytes) {
 }
 
 }  // namespace
+
+void WriteAll(int descriptor, const std::string& text) {
+  WriteAll(descriptor, text.data(), static_cast<ssize_t>(text.size()));
+}
 
 std::string RankLogPath(const std::string& directory, int64_t rank) {
   return absl::StrCat(directory, "/rank-", rank, ".log");

@@ -13,6 +13,9 @@ namespace planc {
 
 // The path of a rank's log file.
 std::string RankLogPath(const std::string& directory, int64_t rank);
+// Writes to a descriptor. Output that cannot be written (a closed terminal, a full disk) is lost:
+// it must not stop the training.
+void WriteAll(int descriptor, const std::string& text);
 // The last `lines` lines of a file; empty when it cannot be read.
 std::vector<std::string> LastLines(const std::string& path, int lines);
 

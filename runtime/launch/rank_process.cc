@@ -15,7 +15,6 @@
 namespace planc {
 namespace {
 
-constexpr int kPeerLost = 7;
 constexpr int kCannotExecute = 127;
 
 // This process's variables with those of the command on top.
@@ -45,14 +44,15 @@ std::vector<char*> Pointers(std::vector<std::string>* texts) {
 [[noreturn]] void BecomeRank(const RankCommand& command, pid_t parent, char** arguments,
                              char** variables) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(kPeerLost);
+  if (getppid() != parent) _exit(kRankLostPeer);
   setpgid(0, 0);
   dup2(command.output, STDOUT_FILENO);
   dup2(command.error, STDERR_FILENO);
-  if (command.inherited >= 0) fcntl(command.inherited, F_SETFD, 0);
-  sigset_t none;
-  sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, nullptr);
+  for (const int descriptor : command.inherited) fcntl(descriptor, F_SETFD, 0);
+  sigset_t stops;
+  sigemptyset(&stops);
+  for (const int signal : {SIGTERM, SIGINT, SIGUSR1}) sigaddset(&stops, signal);
+  sigprocmask(SIG_SETMASK, &stops, nullptr);
   execve(command.executable.c_str(), arguments, variables);
   _exit(kCannotExecute);
 }
@@ -75,7 +75,7 @@ absl::StatusOr<pid_t> StartRank(const RankCommand& command) {
 }
 
 RankExit DecodeExit(int wait_status) {
-  if (WIFSIGNALED(wait_status)) return {kPeerLost, WTERMSIG(wait_status)};
+  if (WIFSIGNALED(wait_status)) return {kRankLostPeer, WTERMSIG(wait_status)};
   return {WEXITSTATUS(wait_status), 0};
 }
 

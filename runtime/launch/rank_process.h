@@ -12,6 +12,12 @@
 
 namespace planc {
 
+// Exit codes that the launcher knows; planc/commands.h has all of them.
+inline constexpr int kRankInternal = 1;
+inline constexpr int kRankFault = 6;
+inline constexpr int kRankLostPeer = 7;
+inline constexpr int kRankStopped = 8;
+
 // What to start.
 struct RankCommand {
   std::string executable;
@@ -19,11 +25,12 @@ struct RankCommand {
   std::vector<std::pair<std::string, std::string>> environment;  // set on top of this process's
   int output = -1;  // descriptors that become standard output and error
   int error = -1;
-  int inherited = -1;  // one more descriptor that stays open under its number, or -1
+  std::vector<int> inherited;  // more descriptors that stay open under their numbers
 };
 
 // Starts a process in a process group of its own. It is killed when this process's calling thread
-// ends. The signals it is born with are not blocked. Errors: Internal.
+// ends. It is born with the signals that ask to stop blocked, until ScopedStopSignals is there to
+// note them. Errors: Internal.
 absl::StatusOr<pid_t> StartRank(const RankCommand& command);
 
 // How a process ended, from waitpid.

@@ -32,9 +32,14 @@ ScopedStopSignals::ScopedStopSignals() {
   Install(SIGTERM, &previous_terminate_);
   Install(SIGINT, &previous_interrupt_);
   Install(SIGUSR1, &previous_user_);
+  sigset_t stops;
+  sigemptyset(&stops);
+  for (const int signal : {SIGTERM, SIGINT, SIGUSR1}) sigaddset(&stops, signal);
+  pthread_sigmask(SIG_UNBLOCK, &stops, &previous_blocked_);
 }
 
 ScopedStopSignals::~ScopedStopSignals() {
+  pthread_sigmask(SIG_SETMASK, &previous_blocked_, nullptr);
   sigaction(SIGTERM, &previous_terminate_, nullptr);
   sigaction(SIGINT, &previous_interrupt_, nullptr);
   sigaction(SIGUSR1, &previous_user_, nullptr);

@@ -6,11 +6,12 @@
 namespace planc {
 
 // While it lives, SIGTERM, SIGINT and SIGUSR1 only leave a note, so that the step in progress ends
-// cleanly; a second SIGINT or SIGTERM ends the process at once. One object at a time.
+// cleanly; a second SIGINT or SIGTERM ends the process at once. Those that were blocked until now,
+// as in a new rank, arrive. One object at a time.
 class ScopedStopSignals {
  public:
   ScopedStopSignals();
-  // Restores the handlers that were there before.
+  // Restores the handlers and the blocked signals that were there before.
   ~ScopedStopSignals();
   ScopedStopSignals(const ScopedStopSignals&) = delete;
   ScopedStopSignals& operator=(const ScopedStopSignals&) = delete;
@@ -22,6 +23,7 @@ class ScopedStopSignals {
   struct sigaction previous_terminate_;
   struct sigaction previous_interrupt_;
   struct sigaction previous_user_;
+  sigset_t previous_blocked_;
 };
 
 }  // namespace planc

@@ -10,6 +10,7 @@
 #include "absl/time/clock.h"
 #include "runtime/launch/launch.h"
 #include "runtime/launch/signals.h"
+#include "runtime/launch/step_page.h"
 
 namespace {
 
@@ -22,6 +23,14 @@ int RunRank(const std::string& mode, const planc::LaunchConfig& launch) {
   std::cout << "rank " << launch.rank << " of " << launch.world_size << " threads "
             << launch.threads << std::endl;
   const bool odd_one = launch.rank == 1;
+  absl::StatusOr<planc::StepPage> steps =
+      planc::StepPage::Open(launch.step_page, launch.world_size);
+  if (!steps.ok()) return 98;
+  steps->Publish(launch.rank, 5 + launch.rank);
+  if (mode == "job-error" && odd_one) return 2;
+  if (mode == "crash-twice" && odd_one && launch.restart < 2) raise(SIGKILL);
+  if (mode == "hang" && odd_one) SleepForEver();
+  if (mode == "hang") return 7;  // the others notice
   if (mode == "exit-code" && odd_one) {
     std::cout << "first line\nlast words" << std::endl;
     return 6;
@@ -36,6 +45,7 @@ int RunRank(const std::string& mode, const planc::LaunchConfig& launch) {
     std::cout << "ready" << std::endl;
     while (planc::ScopedStopSignals::Received() == 0) absl::SleepFor(absl::Milliseconds(5));
     std::cout << "signal " << planc::ScopedStopSignals::Received() << std::endl;
+    return 8;
   }
   if (mode == "process-id") {
     std::cout << "process " << getpid() << std::endl;
@@ -48,6 +58,6 @@ int RunRank(const std::string& mode, const planc::LaunchConfig& launch) {
 
 int main(int argc, char** argv) {
   const absl::StatusOr<planc::LaunchConfig> launch = planc::DetectLaunch();
-  if (argc != 2 || !launch.ok() || launch->source != planc::LaunchSource::kLocal) return 99;
+  if (argc < 2 || !launch.ok() || launch->source != planc::LaunchSource::kLocal) return 99;
   return RunRank(argv[1], *launch);
 }

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "runtime/launch/placement.h"
 #include "runtime/process_group/gloo_group.h"
 #include "runtime/process_group/store_client.h"
 #include "runtime/process_group/store_server.h"
@@ -15,7 +16,8 @@ namespace {
 // Rank 0 serves the store; the launcher may have opened its socket.
 absl::StatusOr<std::unique_ptr<StoreServer>> ServeStore(const LaunchConfig& launch) {
   if (launch.store_socket >= 0) return StoreServer::Start(Socket(launch.store_socket));
-  absl::StatusOr<Socket> listener = ListenOn(launch.store_host, launch.store_port);
+  const bool only_here = launch.local_world_size == launch.world_size;
+  absl::StatusOr<Socket> listener = ListenOn(launch.store_host, launch.store_port, only_here);
   if (!listener.ok()) return WithContext(listener.status(), "store of rank 0");
   return StoreServer::Start(*std::move(listener));
 }
@@ -32,12 +34,51 @@ absl::Status CheckWorld(const Plan& plan, int64_t rank, int64_t world_size) {
       "the plan is for ", ranks, " ranks, but this is rank ", rank, " of ", world_size));
 }
 
+// Every rank tells where it runs; rank 0 compares that with the mesh. Returns this rank's address
+// towards its peers: the one that routes to the store, unless that is a loopback address and there
+// are other machines.
+absl::StatusOr<std::string> AgreeOnPlaces(const Plan& plan, const LaunchConfig& launch,
+                                          const StoreClient& store, Control* meeting) {
+  RankPlace place{launch.host, launch.local_rank, launch.address};
+  if (place.address.empty()) {
+    PLANC_ASSIGN_OR_RETURN(place.address, store.LocalAddress());
+  }
+  if (launch.source != LaunchSource::kSlurm && launch.source != LaunchSource::kTorchrun) {
+    return place.address;
+  }
+  PLANC_ASSIGN_OR_RETURN(const std::vector<std::string> texts,
+                         meeting->Gather("placement", PlaceText(place)));
+  std::vector<RankPlace> places;
+  for (const std::string& text : texts) {
+    PLANC_ASSIGN_OR_RETURN(RankPlace other, ParsePlace(text));
+    places.push_back(std::move(other));
+  }
+  const absl::Status placed = CheckPlacement(places, plan.ranks_per_node, launch.source);
+  PLANC_ASSIGN_OR_RETURN(const std::string refusal,
+                         meeting->Broadcast("placement", std::string(placed.message())));
+  if (!refusal.empty()) return absl::FailedPreconditionError(refusal);
+  PLANC_ASSIGN_OR_RETURN(const std::string network,
+                         meeting->Broadcast("network", NetworkAddress(places)));
+  if (network.empty() || !IsLoopbackAddress(place.address)) return place.address;
+  return LocalAddressTowards(network);
+}
+
+Groups::Background BackgroundOf(std::shared_ptr<KeyValueStore> store, const std::string& prefix,
+                                int64_t rank, int64_t world_size, absl::Duration timeout) {
+  Groups::Background background;
+  background.store = std::make_shared<CancellableStore>(std::move(store));
+  background.control = std::make_unique<Control>(background.store, prefix + "/background", rank,
+                                                 world_size, timeout);
+  return background;
+}
+
 }  // namespace
 
-Groups::Groups(std::vector<Entry> entries, std::unique_ptr<Control> control,
+Groups::Groups(std::vector<Entry> entries, std::unique_ptr<Control> control, Background background,
                std::shared_ptr<void> keep_alive)
     : keep_alive_(std::move(keep_alive)),
       control_(std::move(control)),
+      background_(std::move(background)),
       entries_(std::move(entries)) {}
 
 ProcessGroup* Groups::Find(int group, Stream stream) const {
@@ -66,8 +107,10 @@ absl::StatusOr<Groups> ConnectGroups(const Plan& plan, const LaunchConfig& launc
   PLANC_ASSIGN_OR_RETURN(const std::string plan_hash, PlanHash(plan));
   if (launch.world_size == 1) {
     auto control =
-        std::make_unique<Control>(nullptr, KeyPrefix(launch), 0, 1, options.operation_timeout);
-    return Groups({}, std::move(control), nullptr);
+        std::make_unique<Control>(nullptr, KeyPrefix(launch), 0, 1, options.agreement_timeout);
+    Groups::Background background =
+        BackgroundOf(nullptr, KeyPrefix(launch), 0, 1, options.agreement_timeout);
+    return Groups({}, std::move(control), std::move(background), nullptr);
   }
   std::shared_ptr<StoreServer> server;
   int port = launch.store_port;
@@ -77,14 +120,12 @@ absl::StatusOr<Groups> ConnectGroups(const Plan& plan, const LaunchConfig& launc
   }
   PLANC_ASSIGN_OR_RETURN(std::shared_ptr<StoreClient> store,
                          StoreClient::Connect(launch.store_host, port, options.connect_timeout));
+  PLANC_RETURN_IF_ERROR(store->Join(launch.rank));
   Control meeting(store, KeyPrefix(launch) + "/start", launch.rank, launch.world_size,
                   options.connect_timeout);
   PLANC_RETURN_IF_ERROR(meeting.AgreeOn("plan hash", plan_hash));
 
-  std::string address = launch.address;
-  if (address.empty()) {
-    PLANC_ASSIGN_OR_RETURN(address, store->LocalAddress());
-  }
+  PLANC_ASSIGN_OR_RETURN(const std::string address, AgreeOnPlaces(plan, launch, *store, &meeting));
   PLANC_ASSIGN_OR_RETURN(const std::shared_ptr<GlooNetwork> network, GlooNetwork::Create(address));
   std::vector<Groups::Entry> entries;
   for (const GroupConnection& connection : ConnectionsOf(plan, launch.rank)) {
@@ -96,8 +137,13 @@ absl::StatusOr<Groups> ConnectGroups(const Plan& plan, const LaunchConfig& launc
     entries.push_back({connection.use, std::move(groups[0])});
   }
   auto control = std::make_unique<Control>(store, KeyPrefix(launch), launch.rank, launch.world_size,
-                                           options.operation_timeout);
-  return Groups(std::move(entries), std::move(control), server);
+                                           options.agreement_timeout);
+  PLANC_ASSIGN_OR_RETURN(std::shared_ptr<StoreClient> background_store,
+                         StoreClient::Connect(launch.store_host, port, options.connect_timeout));
+  Groups::Background background =
+      BackgroundOf(std::move(background_store), KeyPrefix(launch), launch.rank, launch.world_size,
+                   options.agreement_timeout);
+  return Groups(std::move(entries), std::move(control), std::move(background), server);
 }
 
 absl::StatusOr<Groups> ConnectLoopbackGroups(const Plan& plan, int64_t rank, LoopbackWorld* world,
@@ -110,8 +156,10 @@ absl::StatusOr<Groups> ConnectLoopbackGroups(const Plan& plan, int64_t rank, Loo
                                                    options.operation_timeout)});
   }
   auto control =
-      std::make_unique<Control>(world->store(), "loopback", rank, ranks, options.operation_timeout);
-  return Groups(std::move(entries), std::move(control), nullptr);
+      std::make_unique<Control>(world->store(), "loopback", rank, ranks, options.agreement_timeout);
+  Groups::Background background =
+      BackgroundOf(world->store(), "loopback", rank, ranks, options.agreement_timeout);
+  return Groups(std::move(entries), std::move(control), std::move(background), nullptr);
 }
 
 }  // namespace planc

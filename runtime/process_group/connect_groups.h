@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "runtime/launch/launch.h"
+#include "runtime/process_group/cancellable_store.h"
 #include "runtime/process_group/control.h"
 #include "runtime/process_group/group_use.h"
 #include "runtime/process_group/loopback_group.h"
@@ -19,8 +20,10 @@
 namespace planc {
 
 struct GroupOptions {
-  absl::Duration connect_timeout = absl::Minutes(2);     // until every rank has arrived
-  absl::Duration operation_timeout = absl::Minutes(10);  // of one operation or agreement
+  absl::Duration connect_timeout = absl::Minutes(2);  // until every rank has arrived
+  // Of one operation. A run has a watchdog, which knows the plan and ends them sooner.
+  absl::Duration operation_timeout = absl::Hours(24);
+  absl::Duration agreement_timeout = absl::Minutes(10);  // of a wait in Control
 };
 
 // Everything this rank talks through. Move-only.
@@ -31,8 +34,14 @@ class Groups {
     std::unique_ptr<ProcessGroup> group;
   };
 
+  // What a second thread of this rank agrees through, over a connection of its own.
+  struct Background {
+    std::shared_ptr<CancellableStore> store;
+    std::unique_ptr<Control> control;
+  };
+
   // `keep_alive` is destroyed last (the store server of rank 0).
-  Groups(std::vector<Entry> entries, std::unique_ptr<Control> control,
+  Groups(std::vector<Entry> entries, std::unique_ptr<Control> control, Background background,
          std::shared_ptr<void> keep_alive);
   Groups(Groups&&) = default;
   Groups& operator=(Groups&&) = delete;
@@ -52,18 +61,24 @@ class Groups {
 
   // Agreements of all ranks outside the plan.
   Control& control() { return *control_; }
+  // The same for one other thread, e.g. the one that writes checkpoints.
+  Control& background_control() { return *background_.control; }
+  // Makes what waits in background_control fail soon. Thread-safe.
+  void CancelBackground() { background_.store->Cancel(); }
 
  private:
   std::shared_ptr<void> keep_alive_;
   std::unique_ptr<Control> control_;
+  Background background_;
   std::vector<Entry> entries_;
 };
 
-// Meets the other ranks at the store of `launch`, checks that all ranks hold the same plan, and
+// Meets the other ranks at the store of `launch`, checks that all ranks hold the same plan and,
+// where others than planc started them, that each is where the mesh wants it (CheckPlacement), and
 // connects this rank's groups over TCP.
 // Errors: InvalidArgument when launch and plan disagree about the number of ranks;
-// FailedPrecondition naming the ranks with another plan; DeadlineExceeded naming the ranks that did
-// not come; Unavailable when the store or a peer cannot be reached.
+// FailedPrecondition naming the ranks with another plan or in another place; DeadlineExceeded
+// naming the ranks that did not come; Unavailable when the store or a peer cannot be reached.
 absl::StatusOr<Groups> ConnectGroups(const Plan& plan, const LaunchConfig& launch,
                                      const GroupOptions& options = {});
 

@@ -189,6 +189,60 @@ TEST(ConnectGroupsTest, AnotherPlanIsNamed) {
   });
 }
 
+TEST(LocalAddressTowardsTest, IsTheOneThatRoutesThere) {
+  const absl::StatusOr<std::string> address = LocalAddressTowards("127.0.0.1");
+  ASSERT_TRUE(address.ok()) << address.status();
+  EXPECT_EQ(*address, "127.0.0.1");
+  EXPECT_FALSE(LocalAddressTowards("no.such.host.invalid").ok());
+}
+
+TEST(ListenOnTest, OtherMachinesReachAHostThatKnowsItselfByLoopback) {
+  const absl::StatusOr<Socket> here = ListenOn("127.0.1.1", 0);
+  const absl::StatusOr<Socket> anywhere = ListenOn("127.0.1.1", 0, /*only_here=*/false);
+  ASSERT_TRUE(here.ok() && anywhere.ok());
+  constexpr absl::Duration kBriefly = absl::Milliseconds(1);
+  EXPECT_FALSE(ConnectTo("127.0.0.1", *BoundPort(*here), kBriefly).ok());
+  EXPECT_TRUE(ConnectTo("127.0.0.1", *BoundPort(*anywhere), kBriefly).ok());
+}
+
+LaunchConfig SlurmLaunchOf(int64_t rank, const std::string& host, int64_t local_rank,
+                           const Socket& listener) {
+  LaunchConfig launch = LaunchOf(rank, 4, listener);
+  launch.source = LaunchSource::kSlurm;
+  launch.host = host;
+  launch.local_rank = local_rank;
+  launch.local_world_size = 2;
+  return launch;
+}
+
+TEST(ConnectGroupsTest, RanksInTheirPlacesConnect) {
+  Plan plan = TestPlan(2);
+  plan.ranks_per_node = 2;
+  const absl::StatusOr<Socket> listener = ListenOn("127.0.0.1", 0);
+  ASSERT_TRUE(listener.ok());
+  RunRanks(4, [&](int64_t rank) {
+    absl::StatusOr<Groups> groups =
+        ConnectGroups(plan, SlurmLaunchOf(rank, rank < 2 ? "n1" : "n2", rank % 2, *listener));
+    ASSERT_TRUE(groups.ok()) << groups.status();
+    Exercise(plan, rank, &*groups);
+  });
+}
+
+TEST(ConnectGroupsTest, RanksInOtherPlacesAreRefusedOnEveryRank) {
+  Plan plan = TestPlan(2);
+  plan.ranks_per_node = 2;
+  const absl::StatusOr<Socket> listener = ListenOn("127.0.0.1", 0);
+  ASSERT_TRUE(listener.ok());
+  RunRanks(4, [&](int64_t rank) {
+    const absl::Status status =
+        ConnectGroups(plan, SlurmLaunchOf(rank, rank % 2 == 0 ? "n1" : "n2", rank / 2, *listener))
+            .status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr("srun -K1 --nodes=2 --ntasks-per-node=2 --distribution=block:block"));
+  });
+}
+
 TEST(ConnectGroupsTest, AMissingRankIsNamed) {
   const Plan plan = TestPlan(2);
   const absl::StatusOr<Socket> listener = ListenOn("127.0.0.1", 0);

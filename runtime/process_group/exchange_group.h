@@ -1,6 +1,7 @@
 #ifndef PLANC_RUNTIME_PROCESS_GROUP_EXCHANGE_GROUP_H_
 #define PLANC_RUNTIME_PROCESS_GROUP_EXCHANGE_GROUP_H_
 
+#include <atomic>
 #include <cstdint>
 #include <vector>
 
@@ -26,8 +27,13 @@ class ExchangeGroup : public ProcessGroup {
   absl::Status Send(int64_t peer, const void* x, int64_t bytes) override;
   absl::Status Receive(int64_t peer, void* x, int64_t bytes) override;
   absl::Status Barrier() override;
+  int64_t AwaitedRank() const override { return awaited_.load(std::memory_order_relaxed); }
 
  protected:
+  // Publishes the member whose message the child class waits for; -1: none.
+  void Await(int64_t member) {
+    awaited_.store(member < 0 ? -1 : membership_.members[member], std::memory_order_relaxed);
+  }
   // Starts a new operation; `operation` is a literal, for messages. Returns the final error if the
   // group has failed.
   virtual absl::Status Begin(const char* operation) = 0;
@@ -48,7 +54,8 @@ class ExchangeGroup : public ProcessGroup {
   absl::Status CheckPeer(const char* operation, int64_t peer) const;
 
   const GroupMembership membership_;
-  std::vector<const void*> inputs_;  // of the sum in progress, by member
+  std::atomic<int64_t> awaited_{-1};  // a rank
+  std::vector<const void*> inputs_;   // of the sum in progress, by member
 };
 
 }  // namespace planc

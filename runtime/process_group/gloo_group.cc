@@ -147,6 +147,7 @@ class GlooGroup : public ExchangeGroup {
     try {
       for (Posted& message : posted_) {
         if (message.done || (message.is_send && !sends_too)) continue;
+        Await(message.peer);
         // Rounded up: when gloo gives up, the deadline has passed.
         const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline_ - Clock::now());
         if (!WaitFor(&message, std::max(left, std::chrono::milliseconds(1)))) return Fail("");
@@ -154,6 +155,7 @@ class GlooGroup : public ExchangeGroup {
     } catch (const std::exception& error) {
       return Fail(error.what());
     }
+    Await(-1);
     if (sends_too) posted_.clear();
     return absl::OkStatus();
   }

@@ -46,7 +46,7 @@ class LoopbackChannel {
   }
 
   // Waits until no message to `member` (and, with `sends_too`, from it) is pending, or until a peer
-  // it waits for is lost, or `stop()` holds. The members it still waits for.
+  // it waits for is lost, or `stop(awaited members)` holds. The members it still waits for.
   template <typename Stop>
   std::vector<int64_t> Wait(int64_t member, bool sends_too, absl::Time deadline, Stop stop,
                             std::vector<int64_t>* lost) {
@@ -63,7 +63,7 @@ class LoopbackChannel {
       for (const int64_t peer : awaited) {
         if (lost_[peer]) lost->push_back(peer);
       }
-      return awaited.empty() || !lost->empty() || stop();
+      return awaited.empty() || !lost->empty() || stop(awaited);
     });
     return awaited;
   }
@@ -169,8 +169,13 @@ class LoopbackGroup : public ExchangeGroup {
 
   absl::Status Wait(bool sends_too) {
     std::vector<int64_t> lost;
-    const std::vector<int64_t> awaited = channel_->Wait(
-        membership().index, sends_too, deadline_, [this] { return aborted(); }, &lost);
+    const auto stop = [this](const std::vector<int64_t>& awaited) {
+      Await(awaited.front());
+      return aborted();
+    };
+    const std::vector<int64_t> awaited =
+        channel_->Wait(membership().index, sends_too, deadline_, stop, &lost);
+    Await(-1);
     return awaited.empty() ? absl::OkStatus() : Fail(awaited, lost);
   }
 

@@ -67,6 +67,10 @@ class ProcessGroup {
   // Ends when every member has called it.
   virtual absl::Status Barrier() = 0;
 
+  // The rank whose message a blocked call waits for right now; -1 when there is none or it is not
+  // known. Thread-safe.
+  virtual int64_t AwaitedRank() const { return -1; }
+
   // Wakes a blocked call and makes it and all later calls return Aborted with `reason`. Peers see
   // this member as lost.
   virtual void Abort(const std::string& reason) = 0;

@@ -103,10 +103,10 @@ absl::Status Socket::SetReceiveTimeout(absl::Duration timeout) const {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Socket> ListenOn(const std::string& host, int port) {
+absl::StatusOr<Socket> ListenOn(const std::string& host, int port, bool only_here) {
   PLANC_ASSIGN_OR_RETURN(const AddressList addresses, Resolve(host, port));
   sockaddr* const address = addresses->ai_addr;
-  if (!IsLoopback(address)) UseEveryInterface(address);
+  if (!only_here || !IsLoopback(address)) UseEveryInterface(address);
   Socket listener = OpenSocket(addresses->ai_family);
   const int on = 1;
   setsockopt(listener.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
@@ -160,6 +160,16 @@ absl::StatusOr<std::string> LocalAddress(const Socket& socket) {
     return ErrnoStatus("cannot tell the local address");
   }
   return std::string(host);
+}
+
+absl::StatusOr<std::string> LocalAddressTowards(const std::string& host) {
+  constexpr int kAnyPort = 9;  // a datagram socket connects without a packet
+  PLANC_ASSIGN_OR_RETURN(const AddressList addresses, Resolve(host, kAnyPort));
+  const Socket probe(socket(addresses->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (connect(probe.get(), addresses->ai_addr, addresses->ai_addrlen) != 0) {
+    return ErrnoStatus(absl::StrCat("no route to ", host));
+  }
+  return LocalAddress(probe);
 }
 
 }  // namespace planc

@@ -40,8 +40,9 @@ class Socket {
 };
 
 // A socket that listens on `port` (0: any free one): on the loopback interface when `host` resolves
-// to it, else on every interface of the same address family.
-absl::StatusOr<Socket> ListenOn(const std::string& host, int port);
+// to it and `only_here`, else on every interface of the same address family. Not `only_here`: other
+// machines connect too, which may know this one by a name that it resolves to loopback itself.
+absl::StatusOr<Socket> ListenOn(const std::string& host, int port, bool only_here = true);
 // The port a socket is bound to.
 absl::StatusOr<int> BoundPort(const Socket& socket);
 
@@ -51,6 +52,9 @@ absl::StatusOr<Socket> ConnectTo(const std::string& host, int port, absl::Durati
 // The numeric local address of a connected socket: how this machine is seen from the other side's
 // network.
 absl::StatusOr<std::string> LocalAddress(const Socket& socket);
+
+// The numeric address of this machine on the way to `host`; nothing is sent.
+absl::StatusOr<std::string> LocalAddressTowards(const std::string& host);
 
 }  // namespace planc
 

@@ -34,6 +34,13 @@ absl::StatusOr<std::string> StoreClient::Get(const std::string& key, absl::Durat
   return Call(request, key, "");
 }
 
+absl::Status StoreClient::Join(int64_t rank) {
+  StoreRequest request;
+  request.kind = StoreRequestKind::kJoin;
+  request.argument = rank;
+  return Call(request, "", "").status();
+}
+
 absl::StatusOr<std::string> StoreClient::Call(StoreRequest request, const std::string& key,
                                               const std::string& value) {
   if (key.size() > kMaximumStoreBytes || value.size() > kMaximumStoreBytes) {

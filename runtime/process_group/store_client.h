@@ -21,6 +21,11 @@ class StoreClient : public KeyValueStore {
   absl::Status Set(const std::string& key, const std::string& value, int64_t reads = 0) override;
   absl::StatusOr<std::string> Get(const std::string& key, absl::Duration timeout) override;
 
+  // Tells the server whose connection this is. From then on, when it is lost, what waits for a
+  // value anywhere fails with Unavailable, naming the rank: it may be the one that would have set
+  // it.
+  absl::Status Join(int64_t rank);
+
   // How this machine is seen on the network that leads to the server.
   absl::StatusOr<std::string> LocalAddress() const { return planc::LocalAddress(socket_); }
 

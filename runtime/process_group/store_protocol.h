@@ -8,7 +8,7 @@ namespace planc {
 // What store client and server send each other: a header, then the bytes it announces. One request
 // is answered before the next is sent. Host byte order: all ranks run the same binary.
 
-enum class StoreRequestKind : uint32_t { kSet = 1, kGet = 2 };
+enum class StoreRequestKind : uint32_t { kSet = 1, kGet = 2, kJoin = 3 };
 
 inline constexpr uint32_t kStoreMagic = 0x706c6e63;
 inline constexpr uint32_t kMaximumStoreBytes = uint32_t{64} << 20;  // of a key or a value
@@ -16,7 +16,7 @@ inline constexpr uint32_t kMaximumStoreBytes = uint32_t{64} << 20;  // of a key 
 struct StoreRequest {  // followed by the key, then the value
   uint32_t magic = kStoreMagic;
   StoreRequestKind kind = StoreRequestKind::kGet;
-  int64_t argument = 0;  // kSet: reads; kGet: time-out in microseconds
+  int64_t argument = 0;  // kSet: reads; kGet: time-out in microseconds; kJoin: rank
   uint32_t key_bytes = 0;
   uint32_t value_bytes = 0;
 };

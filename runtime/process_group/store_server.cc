@@ -150,11 +150,18 @@ void StoreServer::Handle(Client* client, const StoreRequest& request, const std:
     AnswerWaiters(key);
     return;
   }
+  if (request.kind == StoreRequestKind::kJoin) {
+    client->rank = request.argument;
+    Reply(descriptor, absl::OkStatus(), "");
+    return;
+  }
   const std::optional<std::string> found = table_.Read(key);
   if (found.has_value()) {
     Reply(descriptor, absl::OkStatus(), *found);
   } else if (request.argument <= 0) {
     Reply(descriptor, absl::NotFoundError(key), "");
+  } else if (lost_rank_ >= 0) {
+    Reply(descriptor, LostRank(), "");
   } else {
     waiters_.push_back({descriptor, key, absl::Now() + absl::Microseconds(request.argument)});
   }
@@ -213,7 +220,15 @@ bool StoreServer::Flush(Client* client) {
 
 void StoreServer::Drop(int client) {
   waiters_.remove_if([client](const Waiter& waiter) { return waiter.client == client; });
+  const int64_t rank = clients_.at(client).rank;
   clients_.erase(client);
+  if (rank < 0 || lost_rank_ >= 0) return;
+  lost_rank_ = rank;
+  for (const Waiter& waiter : std::exchange(waiters_, {})) Reply(waiter.client, LostRank(), "");
+}
+
+absl::Status StoreServer::LostRank() const {
+  return absl::UnavailableError(absl::StrCat("rank ", lost_rank_, " is gone"));
 }
 
 }  // namespace planc

@@ -34,6 +34,7 @@ class StoreServer {
     Socket socket;
     std::string received;  // of an incomplete request
     std::string to_send;
+    int64_t rank = -1;  // -1: not told
   };
   struct Waiter {
     int client = -1;
@@ -55,7 +56,9 @@ class StoreServer {
   void Reply(int client, const absl::Status& status, const std::string& value);
   void AnswerWaiters(const std::string& key);
   void ExpireWaiters();
+  // The client is gone; if it was a rank's, nobody waits any longer.
   void Drop(int client);
+  absl::Status LostRank() const;
 
   const Socket listener_;
   const Socket poll_;     // epoll
@@ -64,6 +67,7 @@ class StoreServer {
   std::map<int, Client> clients_;  // by descriptor
   std::list<Waiter> waiters_;      // in order of arrival
   KeyTable table_;
+  int64_t lost_rank_ = -1;  // the first whose connection ended
   std::thread thread_;
 };
 

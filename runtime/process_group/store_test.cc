@@ -35,6 +35,25 @@ std::unique_ptr<StoreClient> Connect(const StoreServer& server) {
   return *std::move(client);
 }
 
+TEST(StoreTest, WaitsEndWhenARankIsLost) {
+  const std::unique_ptr<StoreServer> server = StartServer();
+  const std::unique_ptr<StoreClient> waiting = Connect(*server);
+  std::unique_ptr<StoreClient> passing = Connect(*server);  // has not told whose it is
+  std::unique_ptr<StoreClient> rank = Connect(*server);
+  ASSERT_TRUE(rank->Join(3).ok());
+  ASSERT_TRUE(rank->Set("set", "before").ok());
+  absl::Status ended;
+  std::thread waiter([&] { ended = waiting->Get("never", kLong).status(); });
+  passing.reset();
+  rank.reset();
+  waiter.join();
+  EXPECT_TRUE(absl::IsUnavailable(ended)) << ended;
+  EXPECT_EQ(MessageOf(ended), "rank 3 is gone");
+  EXPECT_EQ(waiting->Get("never", kLong).status(), ended) << "nor does anybody wait from then on";
+  EXPECT_EQ(*waiting->Get("set", kLong), "before");
+  EXPECT_TRUE(absl::IsNotFound(waiting->Get("never", absl::ZeroDuration()).status()));
+}
+
 // The rules that every store keeps.
 void TestRules(KeyValueStore* store, KeyValueStore* other) {
   EXPECT_TRUE(absl::IsNotFound(store->Get("a", absl::ZeroDuration()).status()));

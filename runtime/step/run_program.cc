@@ -29,7 +29,7 @@ ProgramRunner::ProgramRunner(const Session& session, const RunnerOptions& option
         std::make_unique<StreamRunner>(session, static_cast<Stream>(stream), &cells_);
     watched.push_back(runners_[stream].get());
   }
-  watchdog_ = std::make_unique<Watchdog>(session, std::move(watched), options.stall_deadline,
+  watchdog_ = std::make_unique<Watchdog>(session, std::move(watched), options.stall,
                                          [this](const absl::Status& stall) { Fail(stall); });
   group_subscription_ = abort_.Subscribe([this](const absl::Status& reason) {
     // A value that is not finite stops every rank at the same instruction, so no peer waits for
@@ -82,7 +82,7 @@ absl::Status ProgramRunner::Run(ProgramKind kind, const ProgramInputs& inputs) {
   for (const std::unique_ptr<DeviceStream>& stream : streams_) {
     if (stream != nullptr) stream->Wait();
   }
-  watchdog_->Disarm();
+  watchdog_->Disarm(kind == ProgramKind::kStep);
   if (!abort_.aborted()) return absl::OkStatus();
   return WithContext(abort_.status(), absl::StrCat("program ", ProgramName(kind)));
 }

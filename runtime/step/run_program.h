@@ -21,8 +21,8 @@
 namespace planc {
 
 struct RunnerOptions {
-  // The watchdog ends the run when no stream of this rank has moved for this long.
-  absl::Duration stall_deadline = absl::Minutes(10);
+  // When the watchdog ends the run.
+  StallRule stall;
   // Where the instructions of the last step program are timed; null: they are not.
   RankProfile* profile = nullptr;
 };

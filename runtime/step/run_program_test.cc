@@ -310,7 +310,7 @@ TEST(Watchdog, NamesTheInstructionAndThePeerOfAStall) {
   std::unique_ptr<Rank> silent;  // joins, and never sends
   std::thread other([&] { silent = std::make_unique<Rank>(plan, 0, &world); });
   RunnerOptions options;
-  options.stall_deadline = absl::Milliseconds(50);
+  options.stall.deadline = absl::Milliseconds(50);
   Rank rank(plan, 1, &world, options);
   other.join();
   const absl::Status status = rank.runner->Run(ProgramKind::kStep, {});

@@ -7,15 +7,23 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
 #include "runtime/process_group/process_group.h"
 
 namespace planc {
+namespace {
 
-Watchdog::Watchdog(const Session& session, std::vector<const StreamRunner*> runners,
-                   absl::Duration deadline, std::function<void(const absl::Status&)> on_stall)
+// Margins of an estimated deadline.
+constexpr double kBeforeFirstStep = 5;
+constexpr double kOverSlowestStep = 20;
+
+}  // namespace
+
+Watchdog::Watchdog(const Session& session, std::vector<const StreamRunner*> runners, StallRule rule,
+                   std::function<void(const absl::Status&)> on_stall)
     : session_(session),
       runners_(std::move(runners)),
-      deadline_(deadline),
+      rule_(std::move(rule)),
       on_stall_(std::move(on_stall)),
       thread_([this] { Loop(); }) {}
 
@@ -32,19 +40,28 @@ void Watchdog::Arm() {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     armed_ = true;
+    armed_at_ = absl::Now();
     ++arming_;
   }
   changed_.notify_all();
 }
 
-void Watchdog::Disarm() {
+void Watchdog::Disarm(bool typical) {
   const std::lock_guard<std::mutex> lock(mutex_);
   armed_ = false;
+  if (typical) slowest_ = std::max(slowest_, absl::Now() - armed_at_);
+  changed_.notify_all();
+}
+
+absl::Duration Watchdog::Deadline() const {
+  if (!rule_.estimated) return rule_.deadline;
+  if (slowest_ == absl::ZeroDuration()) return kBeforeFirstStep * rule_.deadline;
+  return std::max(rule_.deadline, kOverSlowestStep * slowest_);
 }
 
 void Watchdog::Loop() {
-  const auto poll =
-      absl::ToChronoNanoseconds(std::clamp(deadline_ / 8, absl::Milliseconds(1), absl::Seconds(5)));
+  const auto poll = absl::ToChronoNanoseconds(
+      std::clamp(rule_.deadline / 8, absl::Milliseconds(1), absl::Seconds(5)));
   std::unique_lock<std::mutex> lock(mutex_);
   uint64_t seen_moves = 0;
   uint64_t seen_arming = 0;
@@ -60,11 +77,17 @@ void Watchdog::Loop() {
       seen_moves = moves;
       seen_arming = arming_;
       last_move = absl::Now();
-    } else if (absl::Now() - last_move >= deadline_) {
+    } else if (absl::Now() - last_move >= Deadline()) {
+      const absl::Status stall = absl::DeadlineExceededError(absl::StrCat(
+          "nothing moved for ",
+          absl::FormatDuration(absl::Trunc(absl::Now() - last_move, absl::Milliseconds(1))), "\n",
+          Report()));
       lock.unlock();
-      on_stall_(absl::DeadlineExceededError(
-          absl::StrCat("nothing moved for ", absl::FormatDuration(deadline_), "\n", Report())));
+      on_stall_(stall);
       lock.lock();
+      const auto patience = absl::ToChronoNanoseconds(rule_.patience);
+      changed_.wait_for(lock, patience, [this] { return closing_ || !armed_; });
+      if (!closing_ && armed_ && rule_.on_stuck != nullptr) rule_.on_stuck(stall);
       changed_.wait(lock, [this] { return closing_; });
     }
   }
@@ -99,8 +122,11 @@ std::string Watchdog::Report() const {
       const GroupMembership& group = instruction.group->membership();
       absl::StrAppend(&line, " [group ", group.name, " of ranks ",
                       absl::StrJoin(group.members, " "));
+      const int64_t awaited = instruction.group->AwaitedRank();
       if (instruction.peer >= 0) {
         absl::StrAppend(&line, ", peer rank ", group.members[instruction.peer]);
+      } else if (awaited >= 0) {
+        absl::StrAppend(&line, ", waiting for rank ", awaited);
       }
       absl::StrAppend(&line, "]");
     }
