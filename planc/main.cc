@@ -33,7 +33,8 @@ void PrintHelp(std::ostream& out) {
                            command.summary);
   }
   out << "\nExit codes: 0 ok, 1 internal error, 2 job error, 3 does not fit in memory, 4 unsafe "
-         "plan,\n5 differences found, 6 training fault, 7 a peer was lost or timed out.\n";
+         "plan,\n5 differences found, 6 training fault, 7 a peer was lost or timed out,\n8 stopped "
+         "by a signal, with a checkpoint to go on from.\n";
 }
 
 int Dispatch(const std::string& name, const std::vector<std::string>& args) {

@@ -130,8 +130,8 @@ absl::Status CheckLaunch(const Plan& plan, const LaunchConfig& launch) {
 void EndStuckRank(const absl::Status& stall) {
   const std::string text =
       Wrap(absl::StrCat("planc run: this rank is stuck: ", std::string(stall.message())), 2) + "\n";
-  // Other threads may hold the locks of the streams.
-  if (write(STDERR_FILENO, text.data(), text.size()) < 0) _exit(kExitPeerLost);
+  // Not through a stream, whose lock another thread may hold.
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text.data(), text.size());
   _exit(kExitPeerLost);
 }
 

@@ -21,14 +21,6 @@
 namespace planc {
 namespace {
 
-// Token `position` of sequence `sequence` of a step: a short repeating pattern with noise, so that
-// there is something to learn.
-int32_t TokenAt(int64_t step, int64_t sequence, int64_t position) {
-  uint64_t h = static_cast<uint64_t>(step * 1000003 + sequence * 10007 + position / 4);
-  h = (h ^ (h >> 31)) * 0x9E3779B97F4A7C15u;
-  return static_cast<int32_t>(((h >> 40) % 64) * 4 + position % 3);
-}
-
 // Sequences are numbered within the global batch, so that every mesh computes with the same set.
 class PatternTokens : public TokenSource {
  public:
@@ -47,7 +39,7 @@ class PatternTokens : public TokenSource {
     const int64_t ranks = plan_.mesh[Axis::kDpReplicate] * plan_.mesh[Axis::kDpShard];
     for (int64_t row = 0; row < p.rows; ++row) {
       const int64_t sequence = (p.microbatch * ranks + p.dp_index) * micro + row / length;
-      out[row] = TokenAt(p.step, sequence, row % length + shift);
+      out[row] = PatternToken(p.step, sequence, row % length + shift);
     }
     return absl::OkStatus();
   }
@@ -188,6 +180,12 @@ class MeshRunner {
 };
 
 }  // namespace
+
+int32_t PatternToken(int64_t step, int64_t sequence, int64_t position) {
+  uint64_t h = static_cast<uint64_t>(step * 1000003 + sequence * 10007 + position / 4);
+  h = (h ^ (h >> 31)) * 0x9E3779B97F4A7C15u;
+  return static_cast<int32_t>(((h >> 40) % 64) * 4 + position % 3);
+}
 
 MeshRun RunMesh(const Plan& plan, int steps, const std::string& directory) {
   return MeshRunner(plan, steps, directory).Run();

@@ -30,6 +30,10 @@ struct MeshRun {
   std::vector<std::string> errors;
 };
 
+// Token `position` of sequence `sequence` of a step's global batch: a short repeating pattern with
+// noise, so that there is something to learn. Below 256.
+int32_t PatternToken(int64_t step, int64_t sequence, int64_t position);
+
 // Trains until `steps` steps are done, with every rank a thread of this process, on a fixed
 // pseudo-random token sequence that depends on (step, sequence within the global batch) only.
 // Starts as checkpoint.resume says, `auto` looking into `directory`; losses of steps before that

@@ -28,6 +28,9 @@ constexpr int kLogsShown = 4;
 constexpr int kDrainMilliseconds = 200;
 constexpr char kLocalHost[] = "127.0.0.1";
 
+// Parts the log of a restart from what is before it.
+std::string AttemptHeading(int attempt) { return absl::StrCat("---- restart ", attempt, " ----"); }
+
 bool IsFailure(const RankExit& end) { return end.code != 0 && end.code != kRankStopped; }
 
 }  // namespace
@@ -76,7 +79,7 @@ absl::StatusOr<Socket> RankAttempt::OpenLog(int64_t rank) const {
   if (log.get() < 0) {
     return absl::InternalError(absl::StrCat("cannot write ", path, ": ", std::strerror(errno)));
   }
-  if (attempt_ > 0) WriteAll(log.get(), absl::StrCat("---- restart ", attempt_, " ----\n"));
+  if (attempt_ > 0) WriteAll(log.get(), AttemptHeading(attempt_) + "\n");
   return log;
 }
 
@@ -194,7 +197,10 @@ int64_t RankAttempt::RankToBlame() const {
 void RankAttempt::ShowEndOfLog(int64_t rank) const {
   const std::string path = RankLogPath(options_.log_directory, rank);
   std::cerr << "planc: the end of " << path << ":\n";
-  for (const std::string& line : LastLines(path, kLogLinesShown)) std::cerr << "  " << line << "\n";
+  std::vector<std::string> lines = LastLines(path, kLogLinesShown);
+  const auto last = std::find(lines.rbegin(), lines.rend(), AttemptHeading(attempt_));
+  if (last != lines.rend()) lines.erase(lines.begin(), last.base());
+  for (const std::string& line : lines) std::cerr << "  " << line << "\n";
 }
 
 AttemptEnd RankAttempt::Report() const {

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <functional>
+#include <future>
 #include <limits>
 #include <memory>
 #include <string>
@@ -318,6 +319,44 @@ TEST(Watchdog, NamesTheInstructionAndThePeerOfAStall) {
   EXPECT_THAT(std::string(status.message()),
               HasSubstr("rank 1, stream recv_prev is in call block microbatch 0, instruction 0"));
   EXPECT_THAT(std::string(status.message()), HasSubstr("peer rank 0"));
+}
+
+// Hangs until it is let go: a read that never ends.
+class HangingTokens : public TokenSource {
+ public:
+  absl::Status LoadTokens(const MicrobatchPosition& /*position*/, int32_t* /*tokens*/) override {
+    let_go_.get_future().wait();
+    return absl::OkStatus();
+  }
+  absl::Status LoadTargets(const MicrobatchPosition& /*position*/, int32_t* /*targets*/) override {
+    return absl::OkStatus();
+  }
+  void LetGo() { let_go_.set_value(); }
+
+ private:
+  std::promise<void> let_go_;
+};
+
+TEST(Watchdog, TellsWhenTheRankIsStuckInsideAnInstruction) {
+  TestPlan test(Axis::kPp, 1);
+  const int tokens = test.AddBuffer("tokens", kActivations, DType::kI32, 4);
+  test.Add(Opcode::kLoadTokens, {tokens}, {4}).stream = Stream::kData;
+  test.SetProgram(ProgramKind::kStep, {{0}});
+  HangingTokens source;
+  absl::Status stuck;
+  RunnerOptions options;
+  options.stall.deadline = absl::Milliseconds(20);
+  options.stall.patience = absl::Milliseconds(20);
+  options.stall.on_stuck = [&](const absl::Status& stall) {
+    stuck = stall;
+    source.LetGo();  // a run ends the process here
+  };
+  Rank rank(test.Finish(), 0, nullptr, options);
+  const ProgramInputs inputs = {.step = 0, .hyper_parameters = {}, .tokens = &source};
+  EXPECT_EQ(rank.runner->Run(ProgramKind::kStep, inputs).code(),
+            absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(std::string(stuck.message()), HasSubstr("rank 0, stream dp is in call block"));
+  EXPECT_THAT(std::string(stuck.message()), HasSubstr("load_tokens"));
 }
 
 TEST(Profile, HasEveryInstructionOfTheLastStep) {
