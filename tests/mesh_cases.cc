@@ -49,6 +49,7 @@ constexpr Row kRows[] = {
     {"llama_micro2_ds2_z1", "llama", "ds=2 zero=1 micro=2"},
     {"llama_uneven_pp3", "llama", "pp=3 stage_layers=[1,2,1]"},
     {"llama_async_ds2_z3_tp2", "llama", "async=true ds=2 zero=3 tp=2"},
+    {"llama_tied_pp2_dr2_full", "llama", "tied=true pp=2 dr=2 recompute=full"},
     {"llama_async_pp2_dr2_full", "llama", "async=true pp=2 dr=2 recompute=full"},
     {"llama_tied_1", "llama", "tied=true"},
     {"llama_tied_pp2_ds2_z3", "llama", "tied=true pp=2 ds=2 zero=3"},

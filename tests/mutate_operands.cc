@@ -157,6 +157,21 @@ Mutated ChangeBufferType(Plan& plan, Choice& choice) {
   return {true, scratch, absl::StrCat("buffer ", buffer->name, " of ", DTypeName(dtype))};
 }
 
+// Whether instructions do nothing with a buffer but fill it with zeros, which are zeros in any
+// layout.
+bool IsOnlyZeroed(const Plan& plan, const Buffer* buffer) {
+  bool only = true;
+  for (const Block& block : plan.blocks) {
+    for (const Instruction& instruction : block.instructions) {
+      for (const Operand& operand : instruction.operands) {
+        if (&plan.buffers[operand.buffer] != buffer) continue;
+        only = only && instruction.opcode == Opcode::kZero;
+      }
+    }
+  }
+  return only;
+}
+
 Mutated ChangeBufferLayout(Plan& plan, Choice& choice) {
   bool scratch = false;
   Buffer* buffer = ChooseBuffer(plan, choice, &scratch);
@@ -168,7 +183,7 @@ Mutated ChangeBufferLayout(Plan& plan, Choice& choice) {
                                 AxisLayout::PartialMax()};
   layout = layouts[choice.Below(5)];
   if (layout == before) return {};
-  return {true, scratch,
+  return {true, scratch || IsOnlyZeroed(plan, buffer),
           absl::StrCat("buffer ", buffer->name, " declared ", LayoutText(buffer->layout))};
 }
 
