@@ -5,20 +5,9 @@
 #include <string>
 #include <vector>
 
-namespace planc {
+#include "schemas/exit_code.h"
 
-// Exit codes of every command. Slurm must not requeue 2 to 4.
-enum ExitCode : int {
-  kExitOk = 0,
-  kExitInternal = 1,
-  kExitJobError = 2,
-  kExitDoesNotFit = 3,
-  kExitUnsafePlan = 4,
-  kExitDifferent = 5,
-  kExitTrainingFault = 6,
-  kExitPeerLost = 7,
-  kExitStopped = 8,  // a signal asked to stop: a checkpoint was written, run again to go on
-};
+namespace planc {
 
 // One function for each row of commands.def: `args` without the command's name; results to `out`,
 // diagnostics to `err`; returns an ExitCode.

@@ -19,6 +19,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "runtime/metrics/metrics_writer.h"
+#include "tests/run_files.h"
 
 namespace planc {
 namespace {
@@ -29,12 +30,6 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 constexpr int kRanks = 4;
-
-std::string ReadFile(const std::string& path) {
-  std::ostringstream text;
-  text << std::ifstream(path, std::ios::binary).rdbuf();
-  return text.str();
-}
 
 bool Exists(const std::string& path) {
   std::error_code error;
@@ -85,19 +80,14 @@ class FaultTest : public ::testing::Test {
   std::string LogPath() const { return folder_ + "/planc.log"; }
   // What the run printed, each run of blanks and ends of lines as one blank.
   std::string Output() const {
-    std::istringstream words(ReadFile(LogPath()));
+    std::istringstream words(ReadText(LogPath()));
     std::string text;
     for (std::string word; words >> word;) absl::StrAppend(&text, word, " ");
     return text;
   }
 
   // The ranks' processes, by rank.
-  std::vector<pid_t> Ranks() const {
-    std::ifstream file(absl::StrCat("/proc/", launcher_, "/task/", launcher_, "/children"));
-    std::vector<pid_t> ranks;
-    for (pid_t rank = 0; file >> rank;) ranks.push_back(rank);
-    return ranks;
-  }
+  std::vector<pid_t> Ranks() const { return RanksOf(launcher_); }
 
   // Waits until that holds; fails when the run ends first.
   void Await(const std::function<bool()>& holds) {
@@ -113,7 +103,7 @@ class FaultTest : public ::testing::Test {
     Await([this] { return Ranks().size() == kRanks; });
   }
   int64_t StepsDone() const {
-    const std::string rows = ReadFile(folder_ + "/run/metrics.jsonl");
+    const std::string rows = ReadText(folder_ + "/run/metrics.jsonl");
     int64_t lines = 0;
     for (const char letter : rows) lines += letter == '\n' ? 1 : 0;
     return lines;

@@ -7,7 +7,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -15,6 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "runtime/metrics/metrics_writer.h"
+#include "tests/run_files.h"
 
 namespace planc {
 namespace {
@@ -58,10 +58,8 @@ class ResumeRunTest : public ::testing::Test {
     const int status = std::system(absl::StrCat("planc/planc ", command, " ", folder_, "/job.yaml ",
                                                 arguments, " > ", log, " 2>&1")
                                        .c_str());
-    std::ostringstream text;
-    text << std::ifstream(log).rdbuf();
     const std::vector<std::string> words =
-        absl::StrSplit(text.str(), absl::ByAnyChar(" \n"), absl::SkipEmpty());
+        absl::StrSplit(ReadText(log), absl::ByAnyChar(" \n"), absl::SkipEmpty());
     output_ = absl::StrJoin(words, " ");
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }

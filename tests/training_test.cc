@@ -19,6 +19,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "runtime/metrics/metrics_writer.h"
+#include "tests/run_files.h"
 
 namespace planc {
 namespace {
@@ -36,15 +37,8 @@ class TrainingTest : public ::testing::Test {
     WriteText("validation.txt", 3000);
   }
 
-  // Text in which the next letter is mostly, not always, a function of the letters before.
   void WriteText(const std::string& name, int length) {
-    std::string text;
-    uint32_t state = 12345;
-    for (int i = 0; i < length; ++i) {
-      state = state * 1664525u + 1013904223u;
-      text += static_cast<char>((state >> 28) == 0 ? 'A' + (state >> 20) % 26 : 'a' + i % 7);
-    }
-    std::ofstream(folder_ + "/" + name, std::ios::binary) << text;
+    std::ofstream(folder_ + "/" + name, std::ios::binary) << LearnableText(length);
   }
 
   // Writes a job of 6 steps into a file; `mesh` and `more` are YAML.
@@ -71,9 +65,7 @@ class TrainingTest : public ::testing::Test {
     const std::string log = folder_ + "/planc.log";
     const int status =
         std::system(absl::StrCat("planc/planc ", arguments, " > ", log, " 2>&1").c_str());
-    std::ostringstream text;
-    text << std::ifstream(log).rdbuf();
-    last_output_ = text.str();
+    last_output_ = ReadText(log);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }
 
@@ -94,12 +86,6 @@ class TrainingTest : public ::testing::Test {
   std::string folder_;
   std::string last_output_;
 };
-
-std::string Contents(const std::string& path) {
-  std::ostringstream text;
-  text << std::ifstream(path, std::ios::binary).rdbuf();
-  return text.str();
-}
 
 constexpr char kFloat[] = "precision: {compute: fp32}";
 constexpr char kBrain[] = "precision: {compute: bf16}";
@@ -179,7 +165,7 @@ TEST_F(TrainingTest, CheckpointsWrittenInTheBackgroundAreTheSame) {
     for (const int rank : {0, 1}) {
       const std::string file =
           absl::StrCat("/saved/step-0000000", step, "/rank-0000", rank, ".safetensors");
-      EXPECT_EQ(Contents(folder_ + "/sync" + file), Contents(folder_ + "/async" + file)) << file;
+      EXPECT_EQ(ReadText(folder_ + "/sync" + file), ReadText(folder_ + "/async" + file)) << file;
     }
   }
   const std::vector<StepMetrics> rows = Metrics("async");

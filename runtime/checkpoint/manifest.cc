@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "runtime/checkpoint/json_fields.h"
 #include "runtime/checkpoint/safetensors.h"
 #include "schemas/status.h"
@@ -139,6 +140,20 @@ const char* StateKindName(StateKind kind) {
 #undef PLANC_STATE_KIND_NAME
   }
   return "?";
+}
+
+std::map<std::string, SavedParameter> ParametersOf(const Plan& plan) {
+  std::map<std::string, SavedParameter> parameters;
+  ForEachTensor(plan, [&](const std::string& name, const Parameter& parameter) {
+    SavedParameter& saved = parameters[name];
+    saved.shape = parameter.shape;
+    saved.transposed = parameter.transposed;
+  });
+  return parameters;
+}
+
+std::string ShapeText(const std::vector<int64_t>& shape) {
+  return absl::StrCat("[", absl::StrJoin(shape, ", "), "]");
 }
 
 absl::StatusOr<std::string> ManifestText(const Manifest& manifest) {

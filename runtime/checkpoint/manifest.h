@@ -51,6 +51,11 @@ struct SavedParameter {
   std::array<std::vector<SavedTensor>, kStateKindCount> state;  // by StateKind
 };
 
+// Every parameter of the plan's model by full name, without pieces: what a checkpoint of it has.
+std::map<std::string, SavedParameter> ParametersOf(const Plan& plan);
+// "[4, 3]".
+std::string ShapeText(const std::vector<int64_t>& shape);
+
 struct SavedFile {
   int64_t bytes = 0;
   uint64_t header_checksum = 0;  // SafetensorsFile::header_checksum

@@ -12,30 +12,21 @@
 namespace planc {
 namespace {
 
-std::string ShapeText(const std::vector<int64_t>& shape) {
-  return absl::StrCat("[", absl::StrJoin(shape, ", "), "]");
-}
-
 // How the parameters of the checkpoint differ from those of the plan's model, one sentence each.
 std::vector<std::string> ShapeDifferences(const Plan& plan, const Manifest& manifest) {
   std::vector<std::string> differences;
   std::set<std::string> expected;
-  for (const Parameter& parameter : plan.params) {
-    const bool per_layer = plan.units[parameter.unit].per_layer;
-    const int64_t layers = per_layer ? plan.job.model().layers() : 1;
-    for (int64_t layer = 0; layer < layers; ++layer) {
-      const std::string name = ParameterName(parameter.name, static_cast<int>(layer));
-      expected.insert(name);
-      const auto saved = manifest.parameters.find(name);
-      if (saved == manifest.parameters.end()) {
-        differences.push_back(absl::StrCat("tensor ", name, " is not in the checkpoint"));
-      } else if (saved->second.shape != parameter.shape) {
-        differences.push_back(absl::StrCat("tensor ", name, " is ", ShapeText(saved->second.shape),
-                                           " in the checkpoint, ", ShapeText(parameter.shape),
-                                           " in the job"));
-      }
+  ForEachTensor(plan, [&](const std::string& name, const Parameter& parameter) {
+    expected.insert(name);
+    const auto saved = manifest.parameters.find(name);
+    if (saved == manifest.parameters.end()) {
+      differences.push_back(absl::StrCat("tensor ", name, " is not in the checkpoint"));
+    } else if (saved->second.shape != parameter.shape) {
+      differences.push_back(absl::StrCat("tensor ", name, " is ", ShapeText(saved->second.shape),
+                                         " in the checkpoint, ", ShapeText(parameter.shape),
+                                         " in the job"));
     }
-  }
+  });
   for (const auto& [name, saved] : manifest.parameters) {
     if (expected.count(name) == 0) {
       differences.push_back(absl::StrCat("tensor ", name, " is not in the job"));

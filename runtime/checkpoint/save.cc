@@ -166,16 +166,7 @@ class CheckpointWriter {
     manifest.mesh = plan_.mesh;
     manifest.versions = options_.versions;
     PLANC_ASSIGN_OR_RETURN(manifest.plan_hash, PlanHash(plan_));
-    for (const Parameter& parameter : plan_.params) {
-      const bool per_layer = plan_.units[parameter.unit].per_layer;
-      const int64_t layers = per_layer ? plan_.job.model().layers() : 1;
-      for (int64_t layer = 0; layer < layers; ++layer) {
-        SavedParameter& saved =
-            manifest.parameters[ParameterName(parameter.name, static_cast<int>(layer))];
-        saved.shape = parameter.shape;
-        saved.transposed = parameter.transposed;
-      }
-    }
+    manifest.parameters = ParametersOf(plan_);
     for (int64_t rank = 0; rank < plan_.mesh.WorldSize(); ++rank) {
       if (!WritesAnything(plan_, rank)) continue;
       PLANC_RETURN_IF_ERROR(WithContext(CollectShardFile(folder_, ShardFileName(rank), &manifest),

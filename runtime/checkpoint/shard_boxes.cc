@@ -143,4 +143,15 @@ std::string ParameterName(const std::string& name, int layer) {
   return absl::StrReplaceAll(name, {{"{layer}", std::to_string(layer)}});
 }
 
+void ForEachTensor(const Plan& plan,
+                   const std::function<void(const std::string&, const Parameter&)>& visit) {
+  for (const Parameter& parameter : plan.params) {
+    const bool per_layer = plan.units[parameter.unit].per_layer;
+    const int64_t layers = per_layer ? plan.job.model().layers() : 1;
+    for (int64_t layer = 0; layer < layers; ++layer) {
+      visit(ParameterName(parameter.name, static_cast<int>(layer)), parameter);
+    }
+  }
+}
+
 }  // namespace planc

@@ -2,6 +2,7 @@
 #define PLANC_RUNTIME_CHECKPOINT_SHARD_BOXES_H_
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,11 @@ bool WritesUnit(const Plan& plan, int64_t rank, int unit);
 
 // `name` with `{layer}` replaced by the number.
 std::string ParameterName(const std::string& name, int layer);
+
+// Calls `visit` with the full name of every tensor of the model, in the order of Plan::params, then
+// of the layers.
+void ForEachTensor(const Plan& plan,
+                   const std::function<void(const std::string&, const Parameter&)>& visit);
 
 }  // namespace planc
 

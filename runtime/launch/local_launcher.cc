@@ -16,13 +16,13 @@ namespace {
 // Another attempt may end differently. The other codes are about the job, or ask for the end.
 bool MayRestart(const AttemptEnd& end) {
   if (end.rank < 0 || end.asked_to_stop) return false;
-  return end.exit.signal != 0 || end.code == kRankInternal || end.code == kRankFault ||
-         end.code == kRankLostPeer;
+  return end.exit.signal != 0 || end.code == kExitInternal || end.code == kExitTrainingFault ||
+         end.code == kExitPeerLost;
 }
 
 // Whether the program ended by itself, so that the same state leads to the same end.
 bool IsDeterministic(const AttemptEnd& end) {
-  return end.exit.signal == 0 && end.code != kRankLostPeer;
+  return end.exit.signal == 0 && end.code != kExitPeerLost;
 }
 
 bool SameFault(const AttemptEnd& a, const AttemptEnd& b) {
@@ -99,7 +99,7 @@ absl::StatusOr<int> LaunchLocal(const LocalLaunchOptions& options) {
     if (signal != 0) {
       std::cerr << "planc: signal " << signal << " ended the pause; the run can go on from "
                 << policy.point().description << std::endl;
-      return kRankStopped;
+      return kExitStopped;
     }
     arguments = options.arguments;
     const std::vector<std::string>& more = policy.point().arguments;

@@ -31,7 +31,7 @@ constexpr char kLocalHost[] = "127.0.0.1";
 // Parts the log of a restart from what is before it.
 std::string AttemptHeading(int attempt) { return absl::StrCat("---- restart ", attempt, " ----"); }
 
-bool IsFailure(const RankExit& end) { return end.code != 0 && end.code != kRankStopped; }
+bool IsFailure(const RankExit& end) { return end.code != 0 && end.code != kExitStopped; }
 
 }  // namespace
 
@@ -186,7 +186,7 @@ void RankAttempt::Watch() {
 int64_t RankAttempt::RankToBlame() const {
   const auto own_reason = [this](int64_t rank) {
     const RankExit& end = *ranks_[rank].end;
-    return end.signal != 0 ? !ranks_[rank].killed_here : end.code != kRankLostPeer;
+    return end.signal != 0 ? !ranks_[rank].killed_here : end.code != kExitPeerLost;
   };
   const auto hung = [this](int64_t rank) { return ranks_[rank].killed_here; };
   auto blamed = std::find_if(failures_.begin(), failures_.end(), own_reason);

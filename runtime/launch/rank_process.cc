@@ -44,7 +44,7 @@ std::vector<char*> Pointers(std::vector<std::string>* texts) {
 [[noreturn]] void BecomeRank(const RankCommand& command, pid_t parent, char** arguments,
                              char** variables) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(kRankLostPeer);
+  if (getppid() != parent) _exit(kExitPeerLost);
   setpgid(0, 0);
   dup2(command.output, STDOUT_FILENO);
   dup2(command.error, STDERR_FILENO);
@@ -75,7 +75,7 @@ absl::StatusOr<pid_t> StartRank(const RankCommand& command) {
 }
 
 RankExit DecodeExit(int wait_status) {
-  if (WIFSIGNALED(wait_status)) return {kRankLostPeer, WTERMSIG(wait_status)};
+  if (WIFSIGNALED(wait_status)) return {kExitPeerLost, WTERMSIG(wait_status)};
   return {WEXITSTATUS(wait_status), 0};
 }
 

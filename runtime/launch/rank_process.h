@@ -9,14 +9,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "schemas/exit_code.h"
 
 namespace planc {
-
-// Exit codes that the launcher knows; planc/commands.h has all of them.
-inline constexpr int kRankInternal = 1;
-inline constexpr int kRankFault = 6;
-inline constexpr int kRankLostPeer = 7;
-inline constexpr int kRankStopped = 8;
 
 // What to start.
 struct RankCommand {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "nlohmann/json.hpp"
+#include "tests/run_files.h"
 
 namespace planc {
 
@@ -19,7 +20,6 @@ struct RawTensor {
 };
 using RawTensors = std::map<std::string, RawTensor>;
 
-std::string ReadText(const std::string& path);
 void WriteText(const std::string& path, const std::string& text);
 RawTensors ReadRawTensors(const std::string& path);
 void WriteRawTensors(const std::string& path, const RawTensors& tensors);

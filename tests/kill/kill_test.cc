@@ -10,7 +10,6 @@
 #include <fstream>
 #include <iostream>
 #include <map>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -21,6 +20,7 @@
 #include "absl/time/clock.h"
 #include "runtime/checkpoint/checkpoint_directory.h"
 #include "tests/kill/killed_run.h"
+#include "tests/run_files.h"
 
 namespace planc {
 namespace {
@@ -32,25 +32,12 @@ int64_t kill_seed = 1;
 
 int64_t Steps() { return 10 * kill_count + 100; }
 
-std::string ReadFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
 // A folder with a job and text to train on.
 std::string MakeJob(const std::string& name) {
   const std::string folder = absl::StrCat(::testing::TempDir(), "/", name);
   std::filesystem::remove_all(folder);
   std::filesystem::create_directories(folder);
-  std::string text;
-  uint32_t state = 12345;
-  for (int i = 0; i < 20000; ++i) {
-    state = state * 1664525u + 1013904223u;
-    text += static_cast<char>((state >> 28) == 0 ? 'A' + (state >> 20) % 26 : 'a' + i % 7);
-  }
-  std::ofstream(folder + "/train.txt", std::ios::binary) << text;
+  std::ofstream(folder + "/train.txt", std::ios::binary) << LearnableText(20000);
   std::ofstream(folder + "/job.yaml")
       << "job: killed\n"
          "model: {family: llama, layers: 2, hidden: 32, heads: 4, kv_heads: 2, ffn_hidden: 64,"
@@ -98,7 +85,7 @@ std::map<std::string, std::string> FinalTensors(const std::string& folder) {
   const std::string checkpoint = absl::StrCat(folder, "/saved/", CheckpointName(Steps()));
   for (const auto& entry : std::filesystem::directory_iterator(checkpoint)) {
     if (entry.path().extension() == ".safetensors") {
-      files[entry.path().filename().string()] = ReadFile(entry.path().string());
+      files[entry.path().filename().string()] = ReadText(entry.path().string());
     }
   }
   EXPECT_FALSE(files.empty()) << checkpoint;
@@ -126,9 +113,9 @@ TimedRun RunJob(const std::string& name, int kills) {
 
 TEST(KillTest, NothingCommittedIsLost) {
   const TimedRun whole = RunJob("whole", 0);
-  ASSERT_EQ(whole.exit_code, 0) << ReadFile(whole.folder + "/planc.log");
+  ASSERT_EQ(whole.exit_code, 0) << ReadText(whole.folder + "/planc.log");
   const TimedRun killed = RunJob("killed", static_cast<int>(kill_count));
-  ASSERT_EQ(killed.exit_code, 0) << ReadFile(killed.folder + "/planc.log");
+  ASSERT_EQ(killed.exit_code, 0) << ReadText(killed.folder + "/planc.log");
   std::cout << killed.counts.Text() << "\n"
             << absl::StrFormat(
                    "%d steps: %.1f s left alone, %.1f s with kills: %.1f s lost, %.2f s for each "

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
-#include <fstream>
 #include <system_error>
 #include <utility>
 
@@ -16,6 +15,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "runtime/checkpoint/checkpoint_directory.h"
+#include "tests/run_files.h"
 
 namespace planc {
 namespace {
@@ -89,16 +89,9 @@ bool KilledRun::Alive() {
   return false;
 }
 
-std::vector<pid_t> KilledRun::Ranks() const {
-  std::ifstream file(absl::StrCat("/proc/", launcher_, "/task/", launcher_, "/children"));
-  std::vector<pid_t> ranks;
-  for (pid_t rank = 0; file >> rank;) ranks.push_back(rank);
-  return ranks;
-}
-
 bool KilledRun::AwaitRanks(int64_t ranks) {
   while (Alive()) {
-    const std::vector<pid_t> running = Ranks();
+    const std::vector<pid_t> running = RanksOf(launcher_);
     const bool fresh = std::none_of(running.begin(), running.end(), [this](pid_t rank) {
       return std::find(aimed_at_.begin(), aimed_at_.end(), rank) != aimed_at_.end();
     });
@@ -133,7 +126,7 @@ bool KilledRun::AwaitMoment() {
 }
 
 void KilledRun::KillOne() {
-  aimed_at_ = Ranks();
+  aimed_at_ = RanksOf(launcher_);
   if (aimed_at_.empty()) return;
   const bool whole = Uniform(0, 9) == 0;
   const pid_t target =

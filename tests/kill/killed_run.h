@@ -51,7 +51,6 @@ class KilledRun {
   // `planc run` ended first.
   bool AwaitMoment();
   void KillOne();
-  std::vector<pid_t> Ranks() const;
   int64_t Uniform(int64_t low, int64_t high);
 
   const std::vector<std::string> command_;

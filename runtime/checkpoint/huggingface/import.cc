@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "runtime/checkpoint/huggingface/model_config.h"
 #include "runtime/checkpoint/huggingface/model_folder.h"
 #include "runtime/checkpoint/huggingface/new_folder.h"
@@ -22,24 +21,6 @@ namespace {
 
 constexpr int64_t kFileBytes = 5'000'000'000;  // of tensors in one file of the checkpoint
 constexpr char kHead[] = "lm_head.weight";
-
-std::string ShapeText(const std::vector<int64_t>& shape) {
-  return absl::StrCat("[", absl::StrJoin(shape, ", "), "]");
-}
-
-std::map<std::string, SavedParameter> ParametersOf(const Plan& plan) {
-  std::map<std::string, SavedParameter> parameters;
-  for (const Parameter& parameter : plan.params) {
-    const bool per_layer = plan.units[parameter.unit].per_layer;
-    const int64_t layers = per_layer ? plan.job.model().layers() : 1;
-    for (int64_t layer = 0; layer < layers; ++layer) {
-      SavedParameter& saved = parameters[ParameterName(parameter.name, static_cast<int>(layer))];
-      saved.shape = parameter.shape;
-      saved.transposed = parameter.transposed;
-    }
-  }
-  return parameters;
-}
 
 // Why a tensor that the model does not have does no harm; empty when it may.
 std::string WhyHarmless(const std::string& name) {
