@@ -12,6 +12,7 @@
 #include "hwy/highway.h"
 #include "kernels/bf16.h"
 #include "kernels/block_layout.h"
+#include "kernels/block_product-inl.h"
 #include "kernels/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -71,9 +72,10 @@ HWY_INLINE void PackPanel(const T* source, int64_t stride, int64_t depth, int64_
   }
 }
 
-// Transposes four rows of four: panel[p][j] = source[j * stride + p] for p, j in [0, 4).
-template <class T>
-HWY_INLINE void TransposeFourByFour(const T* source, int64_t stride, float* panel) {
+// Transposes four rows of four: out[p * kOutStride + j] = source[j * stride + p] for p, j in [0,
+// 4).
+template <int64_t kOutStride, class T>
+HWY_INLINE void TransposeFourByFour(const T* source, int64_t stride, float* out) {
   const hn::FixedTag<float, 4> d;
   const auto r0 = LoadFour(source);
   const auto r1 = LoadFour(source + stride);
@@ -83,10 +85,10 @@ HWY_INLINE void TransposeFourByFour(const T* source, int64_t stride, float* pane
   const auto high01 = hn::InterleaveUpper(d, r0, r1);
   const auto low23 = hn::InterleaveLower(d, r2, r3);
   const auto high23 = hn::InterleaveUpper(d, r2, r3);
-  hn::StoreU(hn::ConcatLowerLower(d, low23, low01), d, panel);
-  hn::StoreU(hn::ConcatUpperUpper(d, low23, low01), d, panel + kPanelWidth);
-  hn::StoreU(hn::ConcatLowerLower(d, high23, high01), d, panel + 2 * kPanelWidth);
-  hn::StoreU(hn::ConcatUpperUpper(d, high23, high01), d, panel + 3 * kPanelWidth);
+  hn::StoreU(hn::ConcatLowerLower(d, low23, low01), d, out);
+  hn::StoreU(hn::ConcatUpperUpper(d, low23, low01), d, out + kOutStride);
+  hn::StoreU(hn::ConcatLowerLower(d, high23, high01), d, out + 2 * kOutStride);
+  hn::StoreU(hn::ConcatUpperUpper(d, high23, high01), d, out + 3 * kOutStride);
 }
 
 // One panel from a transposed source: panel[p][j] = source[j * stride + p] for j < width, and 0
@@ -101,7 +103,8 @@ HWY_INLINE void PackPanelTransposed(const T* source, int64_t stride, int64_t dep
     const int64_t end = HWY_MIN(begin + kPiece, whole);
     for (int64_t j = 0; j < kPanelWidth; j += 4) {
       for (int64_t p = begin; p < end; p += 4) {
-        TransposeFourByFour(source + j * stride + p, stride, panel + p * kPanelWidth + j);
+        TransposeFourByFour<kPanelWidth>(source + j * stride + p, stride,
+                                         panel + p * kPanelWidth + j);
       }
     }
   }
@@ -110,6 +113,64 @@ HWY_INLINE void PackPanelTransposed(const T* source, int64_t stride, int64_t dep
     for (int64_t j = 0; j < kPanelWidth; ++j) {
       out[j] = j < width ? ToFloat(source[j * stride + p]) : 0.0f;
     }
+  }
+}
+
+// Transposes two rows of four: out[p * kOutStride + j] = source[j * stride + p], p < 4, j < 2.
+template <int64_t kOutStride, class T>
+HWY_INLINE void TransposeTwoByFour(const T* source, int64_t stride, float* out) {
+  const hn::FixedTag<float, 4> d;
+  const hn::FixedTag<float, 2> half;
+  const auto r0 = LoadFour(source);
+  const auto r1 = LoadFour(source + stride);
+  const auto low = hn::InterleaveLower(d, r0, r1);
+  const auto high = hn::InterleaveUpper(d, r0, r1);
+  hn::StoreU(hn::LowerHalf(half, low), half, out);
+  hn::StoreU(hn::UpperHalf(half, low), half, out + kOutStride);
+  hn::StoreU(hn::LowerHalf(half, high), half, out + 2 * kOutStride);
+  hn::StoreU(hn::UpperHalf(half, high), half, out + 3 * kOutStride);
+}
+
+// One strip of a left operand whose rows are rows of `source`: strip[p][r] = source[r * stride + p]
+// for r < rows, and 0 for rows <= r < kStripRows.
+template <class T>
+HWY_INLINE void PackStripTransposed(const T* source, int64_t stride, int64_t depth, int64_t rows,
+                                    float* strip) {
+  const int64_t whole = rows == kStripRows ? depth / 4 * 4 : 0;
+  for (int64_t p = 0; p < whole; p += 4) {
+    float* out = strip + p * kStripRows;
+    int64_t r = 0;
+#pragma GCC unroll 3
+    for (; r + 4 <= kStripRows; r += 4) {
+      TransposeFourByFour<kStripRows>(source + r * stride + p, stride, out + r);
+    }
+    if (r < kStripRows) {
+      TransposeTwoByFour<kStripRows>(source + r * stride + p, stride, out + r);
+    }
+  }
+  for (int64_t p = whole; p < depth; ++p) {
+    float* out = strip + p * kStripRows;
+    for (int64_t r = 0; r < kStripRows; ++r) {
+      out[r] = r < rows ? ToFloat(source[r * stride + p]) : 0.0f;
+    }
+  }
+}
+
+// One strip of a left operand whose rows are columns of `source`: strip[p][r] =
+// source[p * stride + r] for r < rows, and 0 for rows <= r < kStripRows.
+template <class T>
+HWY_INLINE void PackStrip(const T* source, int64_t stride, int64_t depth, int64_t rows,
+                          float* strip) {
+  const hn::FixedTag<float, 4> d;
+  for (int64_t p = 0; p < depth; ++p) {
+    const T* row = source + p * stride;
+    float* out = strip + p * kStripRows;
+    int64_t r = 0;
+#pragma GCC unroll 3
+    for (; r + 4 <= kStripRows && rows == kStripRows; r += 4) {
+      hn::StoreU(LoadFour(row + r), d, out + r);
+    }
+    for (; r < kStripRows; ++r) out[r] = r < rows ? ToFloat(row[r]) : 0.0f;
   }
 }
 

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 
+#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 #include "kernels/block_layout.h"
 #include "kernels/simd-inl.h"
@@ -66,6 +67,49 @@ HWY_INLINE void StripProduct(int64_t depth, const LeftBlock& a, const float* HWY
   }
 #pragma GCC unroll 12
   for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
+    for (int v = 0; v < kPanelVectors; ++v) {
+      float* HWY_RESTRICT out = c + r * c_stride + v * kStep;
+      if (kAdd) sums[r][v] = hn::Add(LoadFull(out), sums[r][v]);
+      StoreFull(sums[r][v], out);
+    }
+  }
+}
+
+// The same for kStripRows rows of a left operand packed as [depth][kStripRows], which one pointer
+// and the stream prefetcher follow.
+template <bool kAdd>
+HWY_NOINLINE void PackedStripProduct(int64_t depth, const float* HWY_RESTRICT a,
+                                     const float* HWY_RESTRICT b, float* HWY_RESTRICT c,
+                                     int64_t c_stride) {
+  constexpr int64_t kStep = kLanes;
+  FloatVec sums[kStripRows][kPanelVectors];
+#pragma GCC unroll 12
+  for (int r = 0; r < kStripRows; ++r) {
+    // The sixteen floats of a row of C may lie in two cache lines.
+    hwy::Prefetch(c + r * c_stride);
+    hwy::Prefetch(c + r * c_stride + kPanelWidth - 1);
+#pragma GCC unroll 4
+    for (int v = 0; v < kPanelVectors; ++v) sums[r][v] = SetAll(0.0f);
+  }
+#pragma GCC unroll 4
+  for (int64_t p = 0; p < depth; ++p) {
+    FloatVec right[kPanelVectors];
+#pragma GCC unroll 4
+    for (int v = 0; v < kPanelVectors; ++v) right[v] = LoadFull(b + v * kStep);
+#pragma GCC unroll 12
+    for (int r = 0; r < kStripRows; ++r) {
+      const FloatVec value = SetAll(a[r]);
+#pragma GCC unroll 4
+      for (int v = 0; v < kPanelVectors; ++v) {
+        sums[r][v] = hn::MulAdd(value, right[v], sums[r][v]);
+      }
+    }
+    a += kStripRows;
+    b += kPanelWidth;
+  }
+#pragma GCC unroll 12
+  for (int r = 0; r < kStripRows; ++r) {
 #pragma GCC unroll 4
     for (int v = 0; v < kPanelVectors; ++v) {
       float* HWY_RESTRICT out = c + r * c_stride + v * kStep;

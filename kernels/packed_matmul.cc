@@ -21,10 +21,10 @@
 
 namespace planc::host {
 
-// One block of C and one piece of the depth, with the three workspace blocks they use:
-//   left   [rows / 12] groups of [12][depth], or of [depth][12] when A is stored transposed
-//   right  [columns / 16] panels of [depth][16]
-//   sums   [rows][columns rounded up to whole panels]
+// One block of C and one piece of the depth, with the workspace blocks they use:
+//   left   strips of kStripRows rows: [depth][kStripRows], rows past the end are zero
+//   right  panels of 16 columns: [depth][16], columns past the end are zero
+//   sums   [rows][columns rounded up to whole panels]; null where C itself holds the sums
 struct PackedPiece {
   const MatmulShape* shape;
   const void* a;
@@ -33,13 +33,11 @@ struct PackedPiece {
   float* left;
   float* right;
   float* sums;
+  int64_t first_row;        // of the sums
   int64_t row, rows;        // of C
   int64_t column, columns;  // of C
   int64_t p, depth;
 };
-
-// Rows that one work item multiplies with one panel.
-constexpr int64_t kItemRows = 8 * kRowGroup;
 
 }  // namespace planc::host
 
@@ -50,96 +48,102 @@ namespace planc::host {
 namespace HWY_NAMESPACE {
 
 template <class T>
-void PackLeftAs(const PackedPiece& piece, int64_t group) {
+void PackLeftAs(const PackedPiece& piece) {
   const MatmulShape& s = *piece.shape;
   const T* a = static_cast<const T*>(piece.a);
-  const int64_t first = group * kRowGroup;
-  const int64_t rows = std::min(kRowGroup, piece.rows - first);
-  float* out = piece.left + first * piece.depth;
-  if (s.transpose_a) {
-    const T* source = a + piece.p * s.lda + piece.row + first;
-    for (int64_t p = 0; p < piece.depth; ++p) {
-      for (int64_t r = 0; r < rows; ++r) {
-        out[p * kRowGroup + r] = ToFloat(source[p * s.lda + r]);
-      }
+  for (int64_t first = 0; first < piece.rows; first += kStripRows) {
+    const int64_t rows = std::min<int64_t>(kStripRows, piece.rows - first);
+    float* strip = piece.left + first * piece.depth;
+    if (s.transpose_a) {
+      PackStrip(a + piece.p * s.lda + piece.row + first, s.lda, piece.depth, rows, strip);
+    } else {
+      PackStripTransposed(a + (piece.row + first) * s.lda + piece.p, s.lda, piece.depth, rows,
+                          strip);
     }
-    return;
-  }
-  for (int64_t r = 0; r < rows; ++r) {
-    const T* source = a + (piece.row + first + r) * s.lda + piece.p;
-    LoadRow(source, piece.depth, 1.0f, out + r * piece.depth, piece.depth);
   }
 }
 
 template <class T>
-void PackRightAs(const PackedPiece& piece, int64_t panel) {
+void PackRightAs(const PackedPiece& piece) {
   const MatmulShape& s = *piece.shape;
   const T* b = static_cast<const T*>(piece.b);
-  const int64_t first = panel * kPanelWidth;
-  const int64_t width = std::min(kPanelWidth, piece.columns - first);
-  float* out = piece.right + first * piece.depth;
-  if (s.transpose_b) {
-    PackPanelTransposed(b + (piece.column + first) * s.ldb + piece.p, s.ldb, piece.depth, width,
-                        out);
-  } else {
-    PackPanel(b + piece.p * s.ldb + piece.column + first, s.ldb, piece.depth, width, out);
-  }
-}
-
-// Converts and rearranges rows [12 * group, 12 * group + 12) of the piece of A.
-void PackLeft(const PackedPiece& piece, int64_t group) {
-  if (piece.shape->a == DType::kF32) return PackLeftAs<float>(piece, group);
-  PackLeftAs<Bf16>(piece, group);
-}
-
-// Converts and rearranges columns [16 * panel, 16 * panel + 16) of the piece of B.
-void PackRight(const PackedPiece& piece, int64_t panel) {
-  if (piece.shape->b == DType::kF32) return PackRightAs<float>(piece, panel);
-  PackRightAs<Bf16>(piece, panel);
-}
-
-// Multiplies kItemRows rows of the piece with one panel; items are numbered panel by panel. The
-// first piece of the depth writes the sums, later ones add to them.
-void MultiplyItem(const PackedPiece& piece, int64_t item) {
-  const int64_t items_per_panel = (piece.rows + kItemRows - 1) / kItemRows;
-  const int64_t panel = item / items_per_panel;
-  const int64_t begin = item % items_per_panel * kItemRows;
-  const int64_t end = std::min(begin + kItemRows, piece.rows);
-  const bool transposed = piece.shape->transpose_a;
-  const int64_t stride = RoundUp(piece.columns, kPanelWidth);
-  const float* right = piece.right + panel * kPanelWidth * piece.depth;
-  for (int64_t row = begin; row < end; row += kStripRows) {
-    const int64_t group = row / kRowGroup * kRowGroup;
-    const float* left = piece.left + group * piece.depth;
-    const LeftBlock block = transposed
-                                ? LeftBlock{left + (row - group), 1, kRowGroup}
-                                : LeftBlock{left + (row - group) * piece.depth, piece.depth, 1};
-    float* sums = piece.sums + row * stride + panel * kPanelWidth;
-    const int64_t rows = std::min<int64_t>(kStripRows, end - row);
-    if (piece.p == 0) {
-      PanelsProduct<false>(rows, piece.depth, 1, block, right, 0, sums, stride, 0);
+  for (int64_t first = 0; first < piece.columns; first += kPanelWidth) {
+    const int64_t width = std::min(kPanelWidth, piece.columns - first);
+    float* panel = piece.right + first * piece.depth;
+    if (s.transpose_b) {
+      PackPanelTransposed(b + (piece.column + first) * s.ldb + piece.p, s.ldb, piece.depth, width,
+                          panel);
     } else {
-      PanelsProduct<true>(rows, piece.depth, 1, block, right, 0, sums, stride, 0);
+      PackPanel(b + piece.p * s.ldb + piece.column + first, s.ldb, piece.depth, width, panel);
     }
   }
 }
 
-template <class T>
-void StoreSumsAs(const PackedPiece& piece, int64_t row) {
-  const MatmulShape& s = *piece.shape;
-  const float* sums = piece.sums + row * RoundUp(piece.columns, kPanelWidth);
-  T* c = static_cast<T*>(piece.c) + (piece.row + row) * s.ldc + piece.column;
-  if (s.accumulate) {
-    AddRow(sums, static_cast<size_t>(piece.columns), c);
-  } else {
-    StoreRow(sums, piece.columns, 1.0f, c);
+// Converts and rearranges the rows of the piece of A.
+void PackLeft(const PackedPiece& piece) {
+  if (piece.shape->a == DType::kF32) return PackLeftAs<float>(piece);
+  PackLeftAs<Bf16>(piece);
+}
+
+// Converts and rearranges the columns of the piece of B.
+void PackRight(const PackedPiece& piece) {
+  if (piece.shape->b == DType::kF32) return PackRightAs<float>(piece);
+  PackRightAs<Bf16>(piece);
+}
+
+// Multiplies the packed blocks. A panel stays in the first-level cache while the strips of the left
+// block stream past it from the second level. Tiles at the edges of C go through a whole tile.
+template <bool kAdd>
+void MultiplyInto(const PackedPiece& piece, float* sums, int64_t stride) {
+  for (int64_t column = 0; column < piece.columns; column += kPanelWidth) {
+    const float* panel = piece.right + column * piece.depth;
+    const int64_t width = std::min(kPanelWidth, piece.columns - column);
+    for (int64_t row = 0; row < piece.rows; row += kStripRows) {
+      const float* strip = piece.left + row * piece.depth;
+      float* out = sums + row * stride + column;
+      const int64_t rows = std::min<int64_t>(kStripRows, piece.rows - row);
+      if (rows == kStripRows && width == kPanelWidth) {
+        PackedStripProduct<kAdd>(piece.depth, strip, panel, out, stride);
+        continue;
+      }
+      float tile[kStripRows * kPanelWidth] = {};
+      for (int64_t r = 0; kAdd && r < rows; ++r) {
+        std::copy_n(out + r * stride, width, tile + r * kPanelWidth);
+      }
+      PackedStripProduct<kAdd>(piece.depth, strip, panel, tile, kPanelWidth);
+      for (int64_t r = 0; r < rows; ++r) {
+        std::copy_n(tile + r * kPanelWidth, width, out + r * stride);
+      }
+    }
   }
 }
 
-// Moves one finished row of sums into C.
-void StoreSums(const PackedPiece& piece, int64_t row) {
-  if (piece.shape->c == DType::kF32) return StoreSumsAs<float>(piece, row);
-  StoreSumsAs<Bf16>(piece, row);
+// The first piece of the depth writes the sums, later ones add to them.
+void Multiply(const PackedPiece& piece) {
+  const MatmulShape& s = *piece.shape;
+  if (piece.sums == nullptr) {
+    float* c = static_cast<float*>(piece.c) + piece.row * s.ldc + piece.column;
+    if (s.accumulate || piece.p > 0) return MultiplyInto<true>(piece, c, s.ldc);
+    return MultiplyInto<false>(piece, c, s.ldc);
+  }
+  const int64_t stride = RoundUp(piece.columns, kPanelWidth);
+  float* sums = piece.sums + (piece.row - piece.first_row) * stride;
+  if (piece.p > 0) return MultiplyInto<true>(piece, sums, stride);
+  MultiplyInto<false>(piece, sums, stride);
+}
+
+// Moves the finished sums of `rows` rows into a bf16 C.
+void StoreSums(const PackedPiece& piece, int64_t rows) {
+  const MatmulShape& s = *piece.shape;
+  for (int64_t row = 0; row < rows; ++row) {
+    const float* sums = piece.sums + row * RoundUp(piece.columns, kPanelWidth);
+    Bf16* c = static_cast<Bf16*>(piece.c) + (piece.first_row + row) * s.ldc + piece.column;
+    if (s.accumulate) {
+      AddRow(sums, static_cast<size_t>(piece.columns), c);
+    } else {
+      StoreRow(sums, piece.columns, 1.0f, c);
+    }
+  }
 }
 
 }  // namespace HWY_NAMESPACE
@@ -152,15 +156,16 @@ namespace {
 
 HWY_EXPORT(PackLeft);
 HWY_EXPORT(PackRight);
-HWY_EXPORT(MultiplyItem);
+HWY_EXPORT(Multiply);
 HWY_EXPORT(StoreSums);
 
-// Largest block of C. A right panel (16 KiB) stays in the first-level cache while the left block
-// streams from the second level past it.
-constexpr int64_t kMaxGroups = 64;
-constexpr int64_t kMaxPanels = 32;
+// Largest blocks: of A, about 300 KiB, for the second-level cache; of B, about 1.5 MiB, for the
+// last level; of sums, where C is bf16, as much.
+constexpr int64_t kMaxGroups = 16;
+constexpr int64_t kMaxPanels = 64;
+constexpr int64_t kMaxSumGroups = 32;
 // Longest piece of the depth. Pieces are a function of k alone: they decide the order of sums.
-constexpr int64_t kMaxDepth = 256;
+constexpr int64_t kMaxDepth = 384;
 
 constexpr int64_t CeilDivide(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -171,24 +176,29 @@ constexpr int64_t PieceSize(int64_t size, int64_t limit) {
 
 int64_t DepthStep(const MatmulShape& s) { return RoundUp(PieceSize(s.k, kMaxDepth), 4); }
 
-// Size of a block of C in row groups and panels, and the depth of the pieces it is summed from.
+// Row groups and panels of the blocks, and the depth of the pieces they are summed from.
 struct BlockSize {
   int64_t groups, panels, depth;
+  int64_t sum_groups;  // of the block of sums; 0 where C holds the sums
 
   int64_t left() const { return groups * kRowGroup * depth; }
   int64_t right() const { return panels * kPanelWidth * depth; }
-  int64_t sums() const { return groups * kRowGroup * panels * kPanelWidth; }
+  int64_t sums() const { return sum_groups * kRowGroup * panels * kPanelWidth; }
   int64_t bytes() const { return BlockBytes(left()) + BlockBytes(right()) + BlockBytes(sums()); }
 };
 
 // Blocks for a part of C of `groups` x `panels`: at most the largest ones, halved until they fit.
-BlockSize ChooseBlock(int64_t groups, int64_t panels, int64_t depth, int64_t bytes) {
-  BlockSize block = {PieceSize(groups, kMaxGroups), PieceSize(panels, kMaxPanels), depth};
-  while (block.bytes() > bytes && (block.groups > 1 || block.panels > 1)) {
-    if (block.groups * kRowGroup > block.panels * kPanelWidth) {
-      block.groups = PieceSize(block.groups, CeilDivide(block.groups, 2));
+BlockSize ChooseBlock(const MatmulShape& s, int64_t groups, int64_t panels, int64_t bytes) {
+  BlockSize block = {PieceSize(groups, kMaxGroups), PieceSize(panels, kMaxPanels), DepthStep(s), 0};
+  if (s.c != DType::kF32) block.sum_groups = PieceSize(groups, kMaxSumGroups);
+  while (block.bytes() > bytes && (block.groups > 1 || block.panels > 1 || block.sum_groups > 1)) {
+    if (block.sum_groups > block.groups) {
+      block.sum_groups = CeilDivide(block.sum_groups, 2);
+    } else if (block.groups * kRowGroup > block.panels * kPanelWidth) {
+      block.groups = CeilDivide(block.groups, 2);
+      block.sum_groups = std::min(block.sum_groups, block.groups);
     } else {
-      block.panels = PieceSize(block.panels, std::max<int64_t>(1, block.panels / 2));
+      block.panels = CeilDivide(block.panels, 2);
     }
   }
   return block;
@@ -199,7 +209,7 @@ BlockSize ChooseBlock(int64_t groups, int64_t panels, int64_t depth, int64_t byt
 struct Grid {
   Grid(const MatmulShape& s, int64_t bytes, int threads)
       : groups(CeilDivide(s.m, kRowGroup)), panels(CeilDivide(s.n, kPanelWidth)) {
-    const int64_t smallest = BlockSize{1, 1, DepthStep(s)}.bytes();
+    const int64_t smallest = ChooseBlock(s, 1, 1, 0).bytes();
     // A thread is worth waking for about ten microseconds of work.
     const int64_t worthwhile = s.m * s.n * s.k / (int64_t{1} << 18);
     const int64_t parts =
@@ -223,19 +233,20 @@ struct Grid {
   int64_t grid_rows = 1, grid_columns = 1;
 };
 
-// Sums one block of C over the whole depth and stores it.
-void RunBlock(PackedPiece piece, int64_t depth_step) {
-  const int64_t groups = CeilDivide(piece.rows, kRowGroup);
-  const int64_t panels = CeilDivide(piece.columns, kPanelWidth);
-  const int64_t items = panels * CeilDivide(piece.rows, kItemRows);
+// Computes `rows` rows of C from piece.first_row on, in the columns of the piece.
+void RunColumns(PackedPiece piece, int64_t rows, const BlockSize& block) {
   const int64_t k = piece.shape->k;
-  for (piece.p = 0; piece.p < k; piece.p += depth_step) {
-    piece.depth = std::min(depth_step, k - piece.p);
-    for (int64_t i = 0; i < panels; ++i) HWY_DYNAMIC_DISPATCH(PackRight)(piece, i);
-    for (int64_t i = 0; i < groups; ++i) HWY_DYNAMIC_DISPATCH(PackLeft)(piece, i);
-    for (int64_t i = 0; i < items; ++i) HWY_DYNAMIC_DISPATCH(MultiplyItem)(piece, i);
+  const int64_t end = piece.first_row + rows;
+  for (piece.p = 0; piece.p < k; piece.p += block.depth) {
+    piece.depth = std::min(block.depth, k - piece.p);
+    HWY_DYNAMIC_DISPATCH(PackRight)(piece);
+    for (piece.row = piece.first_row; piece.row < end; piece.row += block.groups * kRowGroup) {
+      piece.rows = std::min(block.groups * kRowGroup, end - piece.row);
+      HWY_DYNAMIC_DISPATCH(PackLeft)(piece);
+      HWY_DYNAMIC_DISPATCH(Multiply)(piece);
+    }
   }
-  for (int64_t i = 0; i < piece.rows; ++i) HWY_DYNAMIC_DISPATCH(StoreSums)(piece, i);
+  if (piece.sums != nullptr) HWY_DYNAMIC_DISPATCH(StoreSums)(piece, rows);
 }
 
 class PackedMatmul : public Matmul {
@@ -269,21 +280,21 @@ class PackedMatmul : public Matmul {
     const int64_t first_panel = grid.panels * j / grid.grid_columns;
     const int64_t end_panel = grid.panels * (j + 1) / grid.grid_columns;
     const int64_t share = workspace_bytes_ / grid.parts() / 64 * 64;
-    const BlockSize block =
-        ChooseBlock(end_group - first_group, end_panel - first_panel, DepthStep(s), share);
+    const BlockSize block = ChooseBlock(s, end_group - first_group, end_panel - first_panel, share);
     BlockCursor cursor(static_cast<char*>(context.workspace) + part * share);
     piece.left = cursor.Take(block.left());
     piece.right = cursor.Take(block.right());
-    piece.sums = cursor.Take(block.sums());
-    for (int64_t panel = first_panel; panel < end_panel; panel += block.panels) {
-      const int64_t last_panel = std::min(panel + block.panels, end_panel);
-      piece.column = panel * kPanelWidth;
-      piece.columns = std::min(last_panel * kPanelWidth, s.n) - piece.column;
-      for (int64_t group = first_group; group < end_group; group += block.groups) {
-        const int64_t last_group = std::min(group + block.groups, end_group);
-        piece.row = group * kRowGroup;
-        piece.rows = std::min(last_group * kRowGroup, s.m) - piece.row;
-        RunBlock(piece, block.depth);
+    if (block.sum_groups > 0) piece.sums = cursor.Take(block.sums());
+    const int64_t row_step = block.sum_groups > 0 ? block.sum_groups : end_group - first_group;
+    for (int64_t group = first_group; group < end_group; group += row_step) {
+      piece.first_row = group * kRowGroup;
+      const int64_t rows =
+          std::min(std::min(group + row_step, end_group) * kRowGroup, s.m) - piece.first_row;
+      for (int64_t panel = first_panel; panel < end_panel; panel += block.panels) {
+        piece.column = panel * kPanelWidth;
+        piece.columns =
+            std::min(std::min(panel + block.panels, end_panel) * kPanelWidth, s.n) - piece.column;
+        RunColumns(piece, rows, block);
       }
     }
   }
@@ -294,7 +305,7 @@ class PackedMatmul : public Matmul {
 }  // namespace
 
 int64_t PackedMatmulWorkspaceBytes(const MatmulShape& s) {
-  return ChooseBlock(CeilDivide(s.m, kRowGroup), CeilDivide(s.n, kPanelWidth), DepthStep(s),
+  return ChooseBlock(s, CeilDivide(s.m, kRowGroup), CeilDivide(s.n, kPanelWidth),
                      std::numeric_limits<int64_t>::max())
       .bytes();
 }

@@ -9,28 +9,32 @@ namespace planc::reference {
 
 template <typename S>
 S SwiGlu(S gate, S up) {
-  return gate / (1 + std::exp(-gate)) * up;
+  using std::exp;
+  return gate / (1 + exp(-gate)) * up;
 }
 
 template <typename S>
 void SwiGluBackward(S gate, S up, S ds, S* dgate, S* dup) {
-  const S sigmoid = 1 / (1 + std::exp(-gate));
+  using std::exp;
+  const S sigmoid = 1 / (1 + exp(-gate));
   *dgate = ds * up * sigmoid * (1 + gate * (1 - sigmoid));
   *dup = ds * gate * sigmoid;
 }
 
 template <typename S>
 S Gelu(S x) {
-  const S u = std::sqrt(2 / std::numbers::pi_v<S>) * (x + S(0.044715) * x * x * x);
-  return x / 2 * (1 + std::tanh(u));
+  using std::tanh;
+  const S u = S(std::sqrt(2 / std::numbers::pi)) * (x + S(0.044715) * x * x * x);
+  return x / 2 * (1 + tanh(u));
 }
 
 template <typename S>
 S GeluBackward(S x, S dy) {
-  const S root = std::sqrt(2 / std::numbers::pi_v<S>);
-  const S tanh = std::tanh(root * (x + S(0.044715) * x * x * x));
+  using std::tanh;
+  const S root = S(std::sqrt(2 / std::numbers::pi));
+  const S t = tanh(root * (x + S(0.044715) * x * x * x));
   const S inner = root * (1 + 3 * S(0.044715) * x * x);
-  return dy * ((1 + tanh) / 2 + x / 2 * (1 - tanh * tanh) * inner);
+  return dy * ((1 + t) / 2 + x / 2 * (1 - t * t) * inner);
 }
 
 }  // namespace planc::reference

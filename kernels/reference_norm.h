@@ -11,9 +11,10 @@ namespace planc::reference {
 // y [n] and the return value, rstd.
 template <typename S>
 S RmsNormRow(const S* x, const S* weight, int64_t n, S epsilon, S* y) {
+  using std::sqrt;
   S squares = 0;
   for (int64_t i = 0; i < n; ++i) squares += x[i] * x[i];
-  const S rstd = 1 / std::sqrt(squares / static_cast<S>(n) + epsilon);
+  const S rstd = 1 / sqrt(squares / static_cast<S>(n) + epsilon);
   for (int64_t i = 0; i < n; ++i) y[i] = x[i] * rstd * weight[i];
   return rstd;
 }
@@ -34,12 +35,13 @@ void RmsNormRowBackward(const S* dy, const S* x, const S* weight, int64_t n, S r
 template <typename S>
 void LayerNormRow(const S* x, const S* weight, const S* bias, int64_t n, S epsilon, S* y, S* mean,
                   S* rstd) {
+  using std::sqrt;
   S sum = 0;
   for (int64_t i = 0; i < n; ++i) sum += x[i];
   *mean = sum / static_cast<S>(n);
   S squares = 0;
   for (int64_t i = 0; i < n; ++i) squares += (x[i] - *mean) * (x[i] - *mean);
-  *rstd = 1 / std::sqrt(squares / static_cast<S>(n) + epsilon);
+  *rstd = 1 / sqrt(squares / static_cast<S>(n) + epsilon);
   for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - *mean) * *rstd * weight[i] + bias[i];
 }
 
