@@ -14,11 +14,6 @@ HWY_BEFORE_NAMESPACE();
 namespace planc::host {
 namespace HWY_NAMESPACE {
 
-// Panels that cover the head dimension.
-HWY_INLINE int64_t DimPanels(const AttentionShape& shape) {
-  return RoundUp(shape.head_dim, kPanelWidth) / kPanelWidth;
-}
-
 // Turns logits into probabilities and gradients of probabilities into gradients of logits, both
 // in place, for one row of a tile; keys the query does not see get 0 in both.
 HWY_INLINE void DifferentiateRow(int64_t visible, float lse, float delta, float* probabilities,
@@ -41,53 +36,43 @@ HWY_INLINE void DifferentiateRow(int64_t visible, float lse, float delta, float*
   }
 }
 
-// One strip of queries of a tile: its rows of probabilities and d_logits, and its part of dq.
-void BackwardQueryStrip(const AttentionShape& shape, const Tile& tile, int64_t row,
-                        const BackwardHeadBlocks& blocks) {
-  const int64_t rows = std::min<int64_t>(kStripRows, tile.queries - row);
-  const int64_t visible = tile.Visible(row + rows - 1);
-  if (visible <= 0) return;
-  const int64_t dim = shape.head_dim;
-  const int64_t padded_dim = RoundUp(dim, kPanelWidth);
-  const int64_t key_panels = RoundUp(visible, kPanelWidth) / kPanelWidth;
-  float* probabilities = blocks.probabilities + row * kKeyBlock;
-  float* d_logits = blocks.d_logits + row * kKeyBlock;
-  PanelsProduct<false>(rows, dim, key_panels, LeftBlock{blocks.queries + row * dim, dim, 1},
-                       blocks.keys + tile.key * dim, kPanelWidth * dim, probabilities, kKeyBlock,
-                       kPanelWidth);
-  PanelsProduct<false>(rows, dim, key_panels, LeftBlock{blocks.d_output + row * dim, dim, 1},
-                       blocks.values + tile.key * dim, kPanelWidth * dim, d_logits, kKeyBlock,
-                       kPanelWidth);
-  for (int64_t r = 0; r < rows; ++r) {
-    DifferentiateRow(std::max<int64_t>(0, tile.Visible(row + r)), blocks.lse[row + r],
-                     blocks.delta[row + r], probabilities + r * kKeyBlock,
-                     d_logits + r * kKeyBlock);
+// The rows of probabilities and d_logits of a tile, and its part of dq = dS k.
+void BackwardQueryTile(const AttentionShape& shape, const Tile& tile,
+                       const BackwardHeadBlocks& blocks) {
+  const int64_t padded_dim = RoundUp(shape.head_dim, kPanelWidth);
+  TileLogits(shape, tile, blocks.queries, blocks.keys, blocks.probabilities);
+  TileLogits(shape, tile, blocks.d_output, blocks.values, blocks.d_logits);
+  for (int64_t r = tile.FirstStrip(0); r < tile.queries; ++r) {
+    DifferentiateRow(std::max<int64_t>(0, tile.Visible(r)), blocks.lse[r], blocks.delta[r],
+                     blocks.probabilities + r * kKeyBlock, blocks.d_logits + r * kKeyBlock);
   }
-  PanelsProduct<true>(rows, visible, DimPanels(shape), LeftBlock{d_logits, kKeyBlock, 1},
-                      blocks.key_rows + tile.key * kPanelWidth, kPanelWidth * shape.sequence,
-                      blocks.d_queries + row * padded_dim, padded_dim, kPanelWidth);
+  for (int64_t column = 0; column < padded_dim; column += kPanelWidth) {
+    const float* panel = blocks.key_rows + column * shape.sequence + tile.key * kPanelWidth;
+    for (int64_t row = tile.FirstStrip(0); row < tile.queries; row += kStripRows) {
+      const int64_t rows = std::min<int64_t>(kStripRows, tile.queries - row);
+      StripProductOf<true>(rows, tile.Visible(row + rows - 1),
+                           LeftRows{blocks.d_logits + row * kKeyBlock, kKeyBlock}, panel,
+                           blocks.d_queries + row * padded_dim + column, padded_dim);
+    }
+  }
 }
 
-// One strip of keys of a tile: its part of dv = P^T do and dk = dS^T q. Queries before the first
-// key of the strip see none of it.
-void BackwardKeyStrip(const AttentionShape& shape, const Tile& tile, int64_t key,
-                      const BackwardHeadBlocks& blocks) {
-  const int64_t rows = std::min<int64_t>(kStripRows, tile.keys - key);
-  const int64_t first = std::max<int64_t>(0, tile.key + key - tile.query);
-  const int64_t depth = tile.queries - first;
-  if (depth <= 0) return;
-  const int64_t offset = first * kKeyBlock + key;
-  const int64_t query_panel = kPanelWidth * kQueryBlock;
-  const int64_t key_panel = kPanelWidth * shape.sequence;
-  const int64_t out = (tile.key + key) * kPanelWidth;
-  PanelsProduct<true>(rows, depth, DimPanels(shape),
-                      LeftBlock{blocks.probabilities + offset, 1, kKeyBlock},
-                      blocks.d_output_panels + first * kPanelWidth, query_panel,
-                      blocks.d_values + out, kPanelWidth, key_panel);
-  PanelsProduct<true>(rows, depth, DimPanels(shape),
-                      LeftBlock{blocks.d_logits + offset, 1, kKeyBlock},
-                      blocks.query_panels + first * kPanelWidth, query_panel, blocks.d_keys + out,
-                      kPanelWidth, key_panel);
+// gradients += left^T right over the queries of a tile: dv of P and do, dk of dS and q. Queries
+// before the first key of a strip of keys see none of it.
+void AddKeyGradients(const AttentionShape& shape, const Tile& tile, const float* left,
+                     const float* right, float* gradients) {
+  const int64_t padded_dim = RoundUp(shape.head_dim, kPanelWidth);
+  for (int64_t column = 0; column < padded_dim; column += kPanelWidth) {
+    const float* panel = right + column * kQueryBlock;
+    float* out = gradients + column * shape.sequence + tile.key * kPanelWidth;
+    for (int64_t key = 0; key < tile.keys; key += kStripRows) {
+      const int64_t first = std::max<int64_t>(0, tile.key + key - tile.query);
+      if (first >= tile.queries) break;
+      StripProductOf<true>(std::min<int64_t>(kStripRows, tile.keys - key), tile.queries - first,
+                           LeftColumns{left + first * kKeyBlock + key, kKeyBlock},
+                           panel + first * kPanelWidth, out + key * kPanelWidth, kPanelWidth);
+    }
+  }
 }
 
 // Fills the blocks of one tile row: q, do, lse, delta; dq = 0.
@@ -129,12 +114,9 @@ void BackwardQueries(const AttentionBackwardArgs& args, int64_t batch, int64_t h
   LoadQueries<T>(args, batch, head, tile, blocks);
   for (tile.key = 0; tile.key < query + tile.queries; tile.key += kKeyBlock) {
     tile.keys = std::min(kKeyBlock, s.sequence - tile.key);
-    for (int64_t row = 0; row < tile.queries; row += kStripRows) {
-      BackwardQueryStrip(s, tile, row, blocks);
-    }
-    for (int64_t key = 0; key < tile.keys; key += kStripRows) {
-      BackwardKeyStrip(s, tile, key, blocks);
-    }
+    BackwardQueryTile(s, tile, blocks);
+    AddKeyGradients(s, tile, blocks.probabilities, blocks.d_output_panels, blocks.d_values);
+    AddKeyGradients(s, tile, blocks.d_logits, blocks.query_panels, blocks.d_keys);
   }
   T* dq = static_cast<T*>(args.dqkv) + columns.Query(head) + query * columns.stride;
   const int64_t padded_dim = RoundUp(s.head_dim, kPanelWidth);

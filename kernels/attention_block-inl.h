@@ -91,7 +91,27 @@ struct Tile {
 
   // Keys of this tile that query `row` of the tile sees; 0 or less when it sees none.
   int64_t Visible(int64_t row) const { return std::min(keys, query + row + 1 - key); }
+
+  // First query of the first strip that sees key `k` of the tile.
+  int64_t FirstStrip(int64_t k) const {
+    return std::max<int64_t>(0, key + k - query) / kStripRows * kStripRows;
+  }
 };
+
+// logits[48][kKeyBlock] = rows[48][D] panels, where `panels` are those of a matrix [D, sequence].
+// Only what some query of a strip sees is computed, in whole panels.
+inline void TileLogits(const AttentionShape& shape, const Tile& tile, const float* rows,
+                       const float* panels, float* logits) {
+  const int64_t dim = shape.head_dim;
+  for (int64_t k = 0; k < tile.keys; k += kPanelWidth) {
+    const float* panel = panels + (tile.key + k) * dim;
+    for (int64_t row = tile.FirstStrip(k); row < tile.queries; row += kStripRows) {
+      StripProductOf<false>(std::min<int64_t>(kStripRows, tile.queries - row), dim,
+                            LeftRows{rows + row * dim, dim}, panel, logits + row * kKeyBlock + k,
+                            kKeyBlock);
+    }
+  }
+}
 
 }  // namespace HWY_NAMESPACE
 }  // namespace planc::host

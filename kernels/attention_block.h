@@ -15,7 +15,7 @@ constexpr int64_t kMaxHeadDim = 256;
 
 // Queries and keys of one tile of logits. Queries are whole row groups; keys are whole panels.
 constexpr int64_t kQueryBlock = 4 * kRowGroup;
-constexpr int64_t kKeyBlock = 4 * kPanelWidth;
+constexpr int64_t kKeyBlock = 6 * kPanelWidth;
 
 // Layouts of the fp32 blocks. "Panels over X of Y": for each 16 columns of X, [Y][16]; a matrix of
 // n rows has panels at distance 16 * n.
@@ -29,7 +29,7 @@ struct ForwardHeadBlocks {
     values = cursor.Take(shape.sequence * padded_dim);
     queries = cursor.Take(kQueryBlock * shape.head_dim);
     output = cursor.Take(kQueryBlock * padded_dim);
-    logits = cursor.Take(kRowGroup * kKeyBlock);
+    logits = cursor.Take(kQueryBlock * kKeyBlock);
     maximum = cursor.Take(kQueryBlock);
     sum = cursor.Take(kQueryBlock);
   }
@@ -40,7 +40,7 @@ struct ForwardHeadBlocks {
   float* values;   // panels over D of keys
   float* queries;  // [48][D], times scale * log2(e)
   float* output;   // [48][padded D], not yet divided by sum
-  float* logits;   // [12][64], then probabilities
+  float* logits;   // [48][96], then probabilities
   float* maximum;  // [48] of the logits seen, base 2
   float* sum;      // [48] of exp2(logit - maximum)
 };
@@ -78,8 +78,8 @@ struct BackwardHeadBlocks {
   float* d_output;         // [48][D]
   float* d_output_panels;  // panels over D of 48 queries
   float* d_queries;        // [48][padded D], without the factor scale
-  float* probabilities;    // [48][64]
-  float* d_logits;         // [48][64]
+  float* probabilities;    // [48][96]
+  float* d_logits;         // [48][96]
   float* lse;              // [48], base 2
   float* delta;            // [48] rowsum(do * o)
 };

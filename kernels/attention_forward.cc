@@ -78,29 +78,28 @@ HWY_INLINE void UpdateRow(float* logits, int64_t visible, int64_t padded_keys, i
   *sum += Probabilities(logits, visible, padded_keys, base);
 }
 
-// One strip of at most kStripRows queries against the keys of one tile.
-void ForwardStrip(const AttentionShape& shape, const Tile& tile, int64_t row,
-                  const ForwardHeadBlocks& blocks) {
-  const int64_t rows = std::min<int64_t>(kStripRows, tile.queries - row);
-  const int64_t visible = tile.Visible(row + rows - 1);
-  if (visible <= 0) return;
-  const int64_t dim = shape.head_dim;
-  const int64_t padded_dim = RoundUp(dim, kPanelWidth);
-  const int64_t padded_keys = RoundUp(visible, kPanelWidth);
-  PanelsProduct<false>(rows, dim, padded_keys / kPanelWidth,
-                       LeftBlock{blocks.queries + row * dim, dim, 1}, blocks.keys + tile.key * dim,
-                       kPanelWidth * dim, blocks.logits, kKeyBlock, kPanelWidth);
-  float* output = blocks.output + row * padded_dim;
-  for (int64_t r = 0; r < rows; ++r) {
-    float* logits = blocks.logits + r * kKeyBlock;
-    const int64_t row_visible = std::max<int64_t>(0, tile.Visible(row + r));
-    UpdateRow(logits, row_visible, padded_keys, padded_dim, output + r * padded_dim,
-              blocks.maximum + row + r, blocks.sum + row + r);
+// The queries of a block against the keys of one tile. Each product goes panel by panel, so that a
+// panel stays in the first-level cache while the strips of queries pass it.
+void ForwardTile(const AttentionShape& shape, const Tile& tile, const ForwardHeadBlocks& blocks) {
+  const int64_t padded_dim = RoundUp(shape.head_dim, kPanelWidth);
+  TileLogits(shape, tile, blocks.queries, blocks.keys, blocks.logits);
+  for (int64_t row = tile.FirstStrip(0); row < tile.queries; row += kStripRows) {
+    const int64_t end = std::min<int64_t>(row + kStripRows, tile.queries);
+    const int64_t padded_keys = RoundUp(tile.Visible(end - 1), kPanelWidth);
+    for (int64_t r = row; r < end; ++r) {
+      UpdateRow(blocks.logits + r * kKeyBlock, std::max<int64_t>(0, tile.Visible(r)), padded_keys,
+                padded_dim, blocks.output + r * padded_dim, blocks.maximum + r, blocks.sum + r);
+    }
   }
-  PanelsProduct<true>(rows, visible, padded_dim / kPanelWidth,
-                      LeftBlock{blocks.logits, kKeyBlock, 1},
-                      blocks.values + tile.key * kPanelWidth, kPanelWidth * shape.sequence, output,
-                      padded_dim, kPanelWidth);
+  for (int64_t column = 0; column < padded_dim; column += kPanelWidth) {
+    const float* panel = blocks.values + column * shape.sequence + tile.key * kPanelWidth;
+    for (int64_t row = tile.FirstStrip(0); row < tile.queries; row += kStripRows) {
+      const int64_t rows = std::min<int64_t>(kStripRows, tile.queries - row);
+      StripProductOf<true>(rows, tile.Visible(row + rows - 1),
+                           LeftRows{blocks.logits + row * kKeyBlock, kKeyBlock}, panel,
+                           blocks.output + row * padded_dim + column, padded_dim);
+    }
+  }
 }
 
 // One block of queries of one head: o and lse of those rows.
@@ -121,9 +120,7 @@ void ForwardQueries(const AttentionForwardArgs& args, int64_t batch, int64_t hea
   std::fill_n(blocks.sum, tile.queries, 0.0f);
   for (tile.key = 0; tile.key < query + tile.queries; tile.key += kKeyBlock) {
     tile.keys = std::min(kKeyBlock, s.sequence - tile.key);
-    for (int64_t row = 0; row < tile.queries; row += kStripRows) {
-      ForwardStrip(s, tile, row, blocks);
-    }
+    ForwardTile(s, tile, blocks);
   }
   T* o = static_cast<T*>(args.o) + columns.Output(head) + query * columns.output_stride;
   float* lse = args.lse + (batch * s.query_heads + head) * s.sequence + query;

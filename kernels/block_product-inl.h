@@ -24,68 +24,66 @@ static_assert(kPanelVectors * kLanes == kPanelWidth);
 inline constexpr int kStripRows = kPanelVectors == 1 ? 12 : 6;
 static_assert(kRowGroup % kStripRows == 0);
 
-// The left operand: element (row, p) is data[row * row_stride + p * depth_stride].
-struct LeftBlock {
+// The left operand of a strip by rows: element (r, p) is data[r * stride + p].
+struct LeftRows {
   const float* data;
-  int64_t row_stride;
-  int64_t depth_stride;
+  int64_t stride;
+};
+
+// The left operand of a strip by columns: element (r, p) is data[p * stride + r].
+struct LeftColumns {
+  const float* data;
+  int64_t stride;
+};
+
+// Walks a left operand along the depth.
+template <int kRows, class Left>
+class LeftCursor;
+
+template <int kRows>
+class LeftCursor<kRows, LeftRows> {
+ public:
+  HWY_INLINE explicit LeftCursor(const LeftRows& left) : stride_(left.stride) {
+#pragma GCC unroll 4
+    for (int i = 0; i < kPointers; ++i) row_[i] = left.data + 3 * i * stride_;
+  }
+  HWY_INLINE float At(int r) const { return row_[r / 3][(r % 3) * stride_]; }
+  HWY_INLINE void Step() {
+#pragma GCC unroll 4
+    for (int i = 0; i < kPointers; ++i) ++row_[i];
+  }
+
+ private:
+  // One pointer per three rows: x86 addresses reach offsets of 0, 1 and 2 strides.
+  static constexpr int kPointers = (kRows + 2) / 3;
+  const float* HWY_RESTRICT row_[kPointers];
+  int64_t stride_;
+};
+
+template <int kRows>
+class LeftCursor<kRows, LeftColumns> {
+ public:
+  HWY_INLINE explicit LeftCursor(const LeftColumns& left)
+      : column_(left.data), stride_(left.stride) {}
+  HWY_INLINE float At(int r) const { return column_[r]; }
+  HWY_INLINE void Step() { column_ += stride_; }
+
+ private:
+  const float* HWY_RESTRICT column_;
+  int64_t stride_;
 };
 
 // C[kRows, 16] = A[kRows, depth] B[depth, 16], or += with kAdd. B is one panel, C has row stride
 // c_stride. Every element is summed over p in order with fused multiply-adds, starting from zero,
 // so that its value does not depend on the vector width nor on how rows are cut into strips.
-template <int kRows, bool kAdd>
-HWY_INLINE void StripProduct(int64_t depth, const LeftBlock& a, const float* HWY_RESTRICT b,
+template <int kRows, bool kAdd, class Left>
+HWY_INLINE void StripProduct(int64_t depth, const Left& a, const float* HWY_RESTRICT b,
                              float* HWY_RESTRICT c, int64_t c_stride) {
   constexpr int64_t kStep = kLanes;
   FloatVec sums[kRows][kPanelVectors];
-  // One pointer per three rows: x86 addresses reach offsets of 0, 1 and 2 strides.
-  constexpr int kPointers = (kRows + 2) / 3;
-  const float* HWY_RESTRICT left[kPointers];
+  LeftCursor<kRows, Left> left(a);
 #pragma GCC unroll 12
   for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 4
-    for (int v = 0; v < kPanelVectors; ++v) sums[r][v] = SetAll(0.0f);
-  }
-#pragma GCC unroll 4
-  for (int i = 0; i < kPointers; ++i) left[i] = a.data + 3 * i * a.row_stride;
-  for (int64_t p = 0; p < depth; ++p) {
-    FloatVec right[kPanelVectors];
-#pragma GCC unroll 4
-    for (int v = 0; v < kPanelVectors; ++v) right[v] = LoadFull(b + v * kStep);
-#pragma GCC unroll 12
-    for (int r = 0; r < kRows; ++r) {
-      const FloatVec value = SetAll(left[r / 3][(r % 3) * a.row_stride]);
-#pragma GCC unroll 4
-      for (int v = 0; v < kPanelVectors; ++v) {
-        sums[r][v] = hn::MulAdd(value, right[v], sums[r][v]);
-      }
-    }
-#pragma GCC unroll 4
-    for (int i = 0; i < kPointers; ++i) left[i] += a.depth_stride;
-    b += kPanelWidth;
-  }
-#pragma GCC unroll 12
-  for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 4
-    for (int v = 0; v < kPanelVectors; ++v) {
-      float* HWY_RESTRICT out = c + r * c_stride + v * kStep;
-      if (kAdd) sums[r][v] = hn::Add(LoadFull(out), sums[r][v]);
-      StoreFull(sums[r][v], out);
-    }
-  }
-}
-
-// The same for kStripRows rows of a left operand packed as [depth][kStripRows], which one pointer
-// and the stream prefetcher follow.
-template <bool kAdd>
-HWY_NOINLINE void PackedStripProduct(int64_t depth, const float* HWY_RESTRICT a,
-                                     const float* HWY_RESTRICT b, float* HWY_RESTRICT c,
-                                     int64_t c_stride) {
-  constexpr int64_t kStep = kLanes;
-  FloatVec sums[kStripRows][kPanelVectors];
-#pragma GCC unroll 12
-  for (int r = 0; r < kStripRows; ++r) {
     // The sixteen floats of a row of C may lie in two cache lines.
     hwy::Prefetch(c + r * c_stride);
     hwy::Prefetch(c + r * c_stride + kPanelWidth - 1);
@@ -98,18 +96,18 @@ HWY_NOINLINE void PackedStripProduct(int64_t depth, const float* HWY_RESTRICT a,
 #pragma GCC unroll 4
     for (int v = 0; v < kPanelVectors; ++v) right[v] = LoadFull(b + v * kStep);
 #pragma GCC unroll 12
-    for (int r = 0; r < kStripRows; ++r) {
-      const FloatVec value = SetAll(a[r]);
+    for (int r = 0; r < kRows; ++r) {
+      const FloatVec value = SetAll(left.At(r));
 #pragma GCC unroll 4
       for (int v = 0; v < kPanelVectors; ++v) {
         sums[r][v] = hn::MulAdd(value, right[v], sums[r][v]);
       }
     }
-    a += kStripRows;
+    left.Step();
     b += kPanelWidth;
   }
 #pragma GCC unroll 12
-  for (int r = 0; r < kStripRows; ++r) {
+  for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 4
     for (int v = 0; v < kPanelVectors; ++v) {
       float* HWY_RESTRICT out = c + r * c_stride + v * kStep;
@@ -119,25 +117,29 @@ HWY_NOINLINE void PackedStripProduct(int64_t depth, const float* HWY_RESTRICT a,
   }
 }
 
-// StripProduct for a number of rows known only at run time, 1 <= rows <= kRows.
-template <bool kAdd, int kRows = kStripRows>
-HWY_INLINE void StripProductOf(int64_t rows, int64_t depth, const LeftBlock& a, const float* b,
-                               float* c, int64_t c_stride) {
+// StripProduct of a whole strip packed as [depth][kStripRows].
+template <bool kAdd>
+HWY_NOINLINE void PackedStripProduct(int64_t depth, const float* a, const float* b, float* c,
+                                     int64_t c_stride) {
+  StripProduct<kStripRows, kAdd>(depth, LeftColumns{a, kStripRows}, b, c, c_stride);
+}
+
+template <int kRows, bool kAdd, class Left>
+HWY_INLINE void ShortStripProduct(int64_t rows, int64_t depth, const Left& a, const float* b,
+                                  float* c, int64_t c_stride) {
   if constexpr (kRows > 1) {
-    if (rows < kRows) return StripProductOf<kAdd, kRows - 1>(rows, depth, a, b, c, c_stride);
+    if (rows < kRows) {
+      return ShortStripProduct<kRows - 1, kAdd>(rows, depth, a, b, c, c_stride);
+    }
   }
   StripProduct<kRows, kAdd>(depth, a, b, c, c_stride);
 }
 
-// C[rows, 16 * panels] = A[rows, depth] B, or += with kAdd, for at most kStripRows rows. Panel i
-// of B starts at b + i * b_panel_stride, its columns of C at c + i * c_panel_stride.
-template <bool kAdd>
-HWY_NOINLINE void PanelsProduct(int64_t rows, int64_t depth, int64_t panels, const LeftBlock& a,
-                                const float* b, int64_t b_panel_stride, float* c, int64_t c_stride,
-                                int64_t c_panel_stride) {
-  for (int64_t i = 0; i < panels; ++i) {
-    StripProductOf<kAdd>(rows, depth, a, b + i * b_panel_stride, c + i * c_panel_stride, c_stride);
-  }
+// StripProduct for a number of rows known only at run time, 1 <= rows <= kStripRows.
+template <bool kAdd, class Left>
+HWY_NOINLINE void StripProductOf(int64_t rows, int64_t depth, const Left& a, const float* b,
+                                 float* c, int64_t c_stride) {
+  ShortStripProduct<kStripRows, kAdd>(rows, depth, a, b, c, c_stride);
 }
 
 }  // namespace HWY_NAMESPACE
