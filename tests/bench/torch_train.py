@@ -94,6 +94,18 @@ class Model(nn.Module):
         return F.cross_entropy(logits.flatten(0, 1).float(), targets.flatten())
 
 
+def peak_bytes():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def library_bytes():
+    """What PyTorch itself takes once it has differentiated and optimized one number."""
+    x = torch.ones(1, requires_grad=True)
+    (x * x).sum().backward()
+    torch.optim.AdamW([x]).step()
+    return peak_bytes()
+
+
 def main():
     parser = argparse.ArgumentParser()
     for name in ("layers", "hidden", "heads", "kv_heads", "ffn", "vocab", "sequence", "batch"):
@@ -106,6 +118,7 @@ def main():
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     torch.manual_seed(1)
+    library = library_bytes()
 
     # Under torchrun-style variables: data parallel over Gloo, `batch` sequences on each rank.
     ranks = int(os.environ.get("WORLD_SIZE", "1"))
@@ -134,7 +147,8 @@ def main():
             "tool": f"PyTorch {torch.__version__}" + (" compile" if args.compile else " eager"),
             "step_seconds": seconds,
             "tokens": args.batch * args.sequence * ranks,
-            "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+            "peak_bytes": peak_bytes(),
+            "library_bytes": library,
         }))
 
 
