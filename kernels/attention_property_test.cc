@@ -22,7 +22,7 @@ AttentionShape RandomShape(RandomCase& random) {
   s.sequence = random.Size(140);
   // The reference costs batch * heads * sequence^2 * head_dim.
   const int64_t pairs = s.batch * s.query_heads * s.sequence * s.sequence;
-  s.head_dim = 2 * random.Size(std::clamp<int64_t>(200000 / pairs, 1, 128));
+  s.head_dim = 2 * random.Size(std::clamp<int64_t>(60000 / pairs, 1, 128));
   s.scale = random.Chance(0.5) ? 0 : static_cast<float>(random.Value(ValueKind::kNormal) / 4);
   return s;
 }
@@ -171,7 +171,7 @@ class BoundedAttention {
 };
 
 TEST(AttentionProperty, AgreesWithTheReference) {
-  ForEachCase(1, 300, [](RandomCase& random) {
+  ForEachCase(1, 200, [](RandomCase& random) {
     const ValueKind kinds[] = {ValueKind::kNormal, ValueKind::kNormal, ValueKind::kTiny,
                                ValueKind::kEqual};
     AttentionProblem p(random, RandomShape(random), kinds[random.Between(0, 3)]);
@@ -217,7 +217,8 @@ TEST(AttentionProperty, OutputsStayWithinTheValues) {
   });
 }
 
-// A sequence with one NaN among its queries, keys or values.
+// A sequence with one NaN among its queries, keys or values, or an infinity: in a key, that would
+// only decide who gets all the weight.
 struct PoisonedAttention {
   enum class Part { kQuery, kKey, kValue };
 
@@ -230,12 +231,14 @@ struct PoisonedAttention {
         query(random.Between(0, clean.shape.sequence - 1)),
         element(random.Between(0, clean.shape.head_dim - 1)) {
     const int64_t columns[] = {clean.QueryAt(head), clean.KeyAt(head), clean.ValueAt(head)};
+    const bool is_infinity = part != Part::kKey && random.Chance(0.5);
     poisoned.qkv.Set(batch * clean.shape.sequence + query,
                      columns[static_cast<int>(part)] + element,
-                     std::numeric_limits<double>::quiet_NaN());
+                     is_infinity ? std::numeric_limits<double>::infinity()
+                                 : std::numeric_limits<double>::quiet_NaN());
   }
 
-  // Whether the output of a query depends on the NaN: in all its elements, or in one.
+  // Whether the output of a query depends on it: in all its elements, or in one.
   bool Reaches(int64_t at_batch, int64_t at_head, int64_t at_query, int64_t at_element) const {
     if (at_batch != batch) return false;
     if (part == Part::kQuery) return at_head == head && at_query == query;
@@ -254,7 +257,7 @@ struct PoisonedAttention {
   int64_t batch, head, query, element;
 };
 
-TEST(AttentionProperty, NansReachWhatDependsOnThemAndNothingElse) {
+TEST(AttentionProperty, NonFiniteInputsReachWhatDependsOnThem) {
   ForEachCase(2000, 200, [](RandomCase& random) {
     PoisonedAttention p(random);
     SCOPED_TRACE(ShapeText(p.clean.shape));
@@ -267,7 +270,7 @@ TEST(AttentionProperty, NansReachWhatDependsOnThemAndNothingElse) {
         const int64_t head = column / s.head_dim, element = column % s.head_dim;
         const double value = p.poisoned.o.At(row, column);
         if (p.Reaches(batch, head, query, element)) {
-          ASSERT_TRUE(std::isnan(value)) << "row " << row << ", column " << column;
+          ASSERT_FALSE(std::isfinite(value)) << "row " << row << ", column " << column;
         } else if (!p.MayReach(batch, head, query)) {
           ASSERT_EQ(value, p.clean.o.At(row, column)) << "row " << row << ", column " << column;
         }
@@ -278,8 +281,8 @@ TEST(AttentionProperty, NansReachWhatDependsOnThemAndNothingElse) {
 
 // In the gradients: of the query itself and of all keys and values that it sees, and of no other
 // sequence and no other key/value head.
-TEST(AttentionProperty, NansReachTheGradients) {
-  ForEachCase(3000, 200, [](RandomCase& random) {
+TEST(AttentionProperty, NonFiniteInputsReachTheGradients) {
+  ForEachCase(3000, 120, [](RandomCase& random) {
     PoisonedAttention p(random);
     SCOPED_TRACE(ShapeText(p.clean.shape));
     for (AttentionProblem* problem : {&p.clean, &p.poisoned}) {
@@ -301,11 +304,11 @@ TEST(AttentionProperty, NansReachTheGradients) {
     const int64_t first = p.batch * s.sequence, row = first + p.query;
     for (int64_t i = 0; i < s.head_dim; ++i) {
       const StridedOperand& dqkv = p.poisoned.dqkv;
-      ASSERT_TRUE(std::isnan(dqkv.At(row, p.clean.QueryAt(p.head) + i)));
+      ASSERT_FALSE(std::isfinite(dqkv.At(row, p.clean.QueryAt(p.head) + i)));
       for (int64_t key = first; key <= row; ++key) {
-        ASSERT_TRUE(std::isnan(dqkv.At(key, p.clean.KeyAt(p.head) + i))) << "key " << key;
+        ASSERT_FALSE(std::isfinite(dqkv.At(key, p.clean.KeyAt(p.head) + i))) << "key " << key;
         if (p.part == PoisonedAttention::Part::kValue) continue;
-        ASSERT_TRUE(std::isnan(dqkv.At(key, p.clean.ValueAt(p.head) + i))) << "value " << key;
+        ASSERT_FALSE(std::isfinite(dqkv.At(key, p.clean.ValueAt(p.head) + i))) << "value " << key;
       }
     }
   });

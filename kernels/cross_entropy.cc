@@ -150,7 +150,9 @@ void Loss(const LossArgs& args, KernelContext& /*ctx*/) {
   for (int64_t row = 0; row < args.tokens; ++row) {
     if (args.targets[row] == kIgnoredTarget) continue;
     const double log_sum = std::log(static_cast<double>(args.pair[2 * row]));
-    sum += log_sum + args.maximum[row] - args.pair[2 * row + 1];
+    // The difference first: it is exact, and large logits would swallow the logarithm.
+    const double target_below = static_cast<double>(args.maximum[row]) - args.pair[2 * row + 1];
+    sum += log_sum + target_below;
   }
   *args.loss += static_cast<float>(sum * args.scale);
 }

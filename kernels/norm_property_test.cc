@@ -127,7 +127,7 @@ struct RmsProblem {
 };
 
 TEST(RmsNormProperty, AgreesWithTheReference) {
-  ForEachCase(100, 300, [](RandomCase& random) {
+  ForEachCase(100, 200, [](RandomCase& random) {
     RmsProblem p(random, 1, random.Size(300), random.Kind());
     const RmsNormForwardArgs forward = {.tokens = p.tokens,
                                         .hidden = p.dim,
@@ -158,7 +158,7 @@ TEST(RmsNormProperty, AgreesWithTheReference) {
 }
 
 TEST(HeadNormProperty, AgreesWithTheReference) {
-  ForEachCase(1000, 300, [](RandomCase& random) {
+  ForEachCase(1000, 200, [](RandomCase& random) {
     RmsProblem p(random, random.Between(1, 5), random.Size(130), random.Kind());
     ExpectReproducible({&p.y, &p.rstd}, [&](KernelContext& context) {
       HeadNormForward(p.Forward(), p.dtype, context);
@@ -294,7 +294,7 @@ struct LayerProblem {
 };
 
 TEST(LayerNormProperty, AgreesWithTheReference) {
-  ForEachCase(3000, 300, [](RandomCase& random) {
+  ForEachCase(3000, 200, [](RandomCase& random) {
     LayerProblem p(random);
     ExpectReproducible({&p.y, &p.mean, &p.rstd},
                        [&](KernelContext& context) { p.Forward(context); });

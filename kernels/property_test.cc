@@ -127,6 +127,18 @@ bool StridedOperand::GapsIntact() const {
   return std::all_of(rest.begin(), rest.end(), [](uint8_t byte) { return byte == kGap; });
 }
 
+bool StridedOperand::SameBits(const StridedOperand& other) const {
+  if (bytes_ == other.bytes_) return true;
+  for (int64_t row = 0; row < rows_; ++row) {
+    for (int64_t column = 0; column < columns_; ++column) {
+      const double mine = At(row, column), theirs = other.At(row, column);
+      if (std::isnan(mine) && std::isnan(theirs)) continue;
+      if (mine != theirs || std::signbit(mine) != std::signbit(theirs)) return false;
+    }
+  }
+  return true;
+}
+
 int64_t RandomCase::Between(int64_t least, int64_t most) {
   return std::uniform_int_distribution<int64_t>(least, most)(engine_);
 }

@@ -45,8 +45,9 @@ class StridedOperand {
 
   // Whether all bytes outside the elements are as they were made.
   bool GapsIntact() const;
-  // Whether all elements have the same bits.
-  bool SameBits(const StridedOperand& other) const { return bytes_ == other.bytes_; }
+  // Whether all elements have the same bits, or are NaNs in both: which of its NaNs an operation
+  // passes on depends on the order of the operands, which the compiler chooses.
+  bool SameBits(const StridedOperand& other) const;
 
  private:
   int64_t ElementBytes() const { return static_cast<int64_t>(SizeOf(dtype_)); }

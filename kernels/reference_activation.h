@@ -18,7 +18,7 @@ void SwiGluBackward(S gate, S up, S ds, S* dgate, S* dup) {
   using std::exp;
   const S sigmoid = 1 / (1 + exp(-gate));
   *dgate = ds * up * sigmoid * (1 + gate * (1 - sigmoid));
-  *dup = ds * gate * sigmoid;
+  *dup = ds * (gate * sigmoid);
 }
 
 template <typename S>
