@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/numbers.h"
@@ -23,6 +24,7 @@
 #include "runtime/launch/launch.h"
 #include "runtime/launch/local_launcher.h"
 #include "runtime/launch/placement.h"
+#include "runtime/step/profile_trace.h"
 #include "runtime/train.h"
 #include "schemas/plan_io.h"
 
@@ -135,6 +137,18 @@ void EndStuckRank(const absl::Status& stall) {
   _exit(kExitPeerLost);
 }
 
+// One trace of all ranks, profile.json, from those that each of them wrote.
+absl::Status MergeTraces(int64_t ranks, const std::string& directory) {
+  std::vector<std::string> traces;
+  for (int64_t rank = 0; rank < ranks; ++rank) {
+    absl::StatusOr<std::string> trace =
+        ReadFile(absl::StrCat(directory, "/", ProfileFileStem(rank), ".json"));
+    if (!trace.ok()) return trace.status();
+    traces.push_back(*std::move(trace));
+  }
+  return WriteFile(directory + "/profile.json", MergedTrace(traces));
+}
+
 // Writes the plan where every rank reads it, and starts one process for each.
 absl::StatusOr<int> StartRanks(const Plan& plan, const RunOptions& options) {
   const std::string directory = PathIn(options.base_directory, plan.job.run().directory());
@@ -163,7 +177,11 @@ absl::StatusOr<int> StartRanks(const Plan& plan, const RunOptions& options) {
   launch.restarts = plan.job.run().restarts();
   const RestartPoints points(plan, options.base_directory);
   launch.restart_point = [&points] { return points.Newest(); };
-  return LaunchLocal(launch);
+  const absl::StatusOr<int> ended = LaunchLocal(launch);
+  if (!options.profile || !ended.ok() || *ended != kExitOk) return ended;
+  const absl::Status merged = MergeTraces(launch.world_size, directory);
+  if (!merged.ok()) return merged;
+  return ended;
 }
 
 }  // namespace

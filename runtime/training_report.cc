@@ -8,9 +8,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "runtime/data/mapped_file.h"
+#include "runtime/device/host_device.h"
 #include "runtime/metrics/loss_curve.h"
 #include "runtime/metrics/memory_table.h"
 #include "runtime/metrics/step_metrics.h"
+#include "runtime/process_group/connect_groups.h"
+#include "runtime/step/profile_table.h"
+#include "runtime/step/profile_trace.h"
 #include "schemas/status.h"
 
 namespace planc {
@@ -52,6 +56,11 @@ std::string CheckpointLine(const CheckpointTotals& totals, double step_seconds) 
   }
   if (totals.failed > 0) absl::StrAppend(&line, ", ", totals.failed, " failed");
   return line;
+}
+
+bool HasBf16(const Plan& plan) {
+  return std::any_of(plan.buffers.begin(), plan.buffers.end(),
+                     [](const Buffer& buffer) { return buffer.dtype == DType::kBF16; });
 }
 
 absl::Status WriteFile(const std::string& path, const std::string& text) {
@@ -193,15 +202,38 @@ void TrainingReport::CheckpointsEnded(const std::vector<SaveResult>& results) {
   }
 }
 
-absl::Status TrainingReport::WriteProfile() {
-  const std::string stem = absl::StrCat(Directory(), "/profile-rank-", session_->rank());
-  PLANC_RETURN_IF_ERROR(
-      WriteFile(stem + ".json", ChromeTrace(session_->plan(), session_->rank(), *profile_)));
-  return WriteFile(stem + ".txt", ProfileTable(session_->plan(), *profile_));
+absl::StatusOr<MachineRates> TrainingReport::MeasureInTurn() {
+  const Plan& plan = session_->plan();
+  absl::StatusOr<MachineRates> rates = absl::InternalError("no turn to measure the machine");
+  for (int64_t turn = 0; turn < plan.ranks_per_node; ++turn) {
+    if (turn == session_->rank() % plan.ranks_per_node) {
+      rates = MeasureMachineRates(CreateHostDevice().get(), session_->threads(), HasBf16(plan));
+    }
+    // Also after a failure, since the others wait here.
+    if (session_->groups() != nullptr && plan.ranks_per_node > 1) {
+      PLANC_RETURN_IF_ERROR(session_->groups()->control().Barrier("profile"));
+    }
+  }
+  return rates;
+}
+
+absl::StatusOr<std::string> TrainingReport::WriteProfile() {
+  const Plan& plan = session_->plan();
+  PLANC_ASSIGN_OR_RETURN(const MachineRates rates, MeasureInTurn());
+  const std::string stem = absl::StrCat(Directory(), "/", ProfileFileStem(session_->rank()));
+  PLANC_RETURN_IF_ERROR(WriteFile(stem + ".json", ChromeTrace(plan, session_->rank(), *profile_)));
+  const std::string table = ProfileTable(plan, *profile_, rates);
+  PLANC_RETURN_IF_ERROR(WriteFile(stem + ".txt", table));
+  return table;
 }
 
 absl::Status TrainingReport::Finish() {
-  if (profile_ != nullptr) PLANC_RETURN_IF_ERROR(WriteProfile());
+  // Before the profile, which takes memory to measure the machine.
+  const int64_t peak_resident_bytes = PeakResidentBytes();
+  std::string profile;
+  if (profile_ != nullptr) {
+    PLANC_ASSIGN_OR_RETURN(profile, WriteProfile());
+  }
   if (!speaks_) return absl::OkStatus();
   PLANC_RETURN_IF_ERROR(WriteLossCurve(Directory(), session_->plan().job.job()));
   std::array<int64_t, kMemoryKindCount> allocated{};
@@ -216,8 +248,8 @@ absl::Status TrainingReport::Finish() {
   progress_.reset();
   if (options_->out != nullptr) {
     *options_->out << "\nMemory of rank 0:\n"
-                   << MemoryTable(session_->rank_class(), allocated, PeakResidentBytes());
-    if (profile_ != nullptr) *options_->out << "\n" << ProfileTable(session_->plan(), *profile_);
+                   << MemoryTable(session_->rank_class(), allocated, peak_resident_bytes);
+    if (!profile.empty()) *options_->out << "\nProfile of rank 0, " << profile;
     options_->out->flush();
   }
   return absl::OkStatus();

@@ -14,6 +14,7 @@
 #include "runtime/launch/launch.h"
 #include "runtime/metrics/metrics_writer.h"
 #include "runtime/metrics/progress.h"
+#include "runtime/step/machine_rates.h"
 #include "runtime/step/profile.h"
 #include "runtime/step/session.h"
 #include "runtime/train.h"
@@ -86,7 +87,10 @@ class TrainingReport {
   TrainingReport(const Session& session, const LaunchConfig& launch, const RunOptions& options,
                  int64_t end);
 
-  absl::Status WriteProfile();
+  // What the machine attains while no other rank of it is at work.
+  absl::StatusOr<MachineRates> MeasureInTurn();
+  // Writes trace and table of this rank; returns the table.
+  absl::StatusOr<std::string> WriteProfile();
   std::string Directory() const;
 
   const Session* session_;

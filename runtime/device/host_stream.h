@@ -33,6 +33,12 @@ class EventCounter {
   // first. REQUIRES: count < 2^31.
   bool WaitFor(uint32_t count) const {
     uint32_t value = cell_.load(std::memory_order_acquire);
+    // Waking a thread takes longer than most waits between streams, so it first looks a few times;
+    // soon it offers its core to others meanwhile, of which one may be what it waits for.
+    for (int look = 0; look < kLooks && value < count; ++look) {
+      look < kBusyLooks ? __builtin_ia32_pause() : std::this_thread::yield();
+      value = cell_.load(std::memory_order_acquire);
+    }
     while ((value & kAborted) == 0 && value < count) {
       cell_.wait(value, std::memory_order_acquire);
       value = cell_.load(std::memory_order_acquire);
@@ -54,6 +60,8 @@ class EventCounter {
 
  private:
   static constexpr uint32_t kAborted = 1u << 31;
+  static constexpr int kBusyLooks = 20;
+  static constexpr int kLooks = 70;
 
   std::atomic<uint32_t> cell_{0};
 };

@@ -4,14 +4,13 @@
 #include <array>
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "schemas/plan.h"
 
 namespace planc {
 
-// Nanoseconds of a steady clock.
+// Nanoseconds of a steady clock that all processes of one machine share.
 int64_t ProfileClock();
 
 // One instruction as it was carried out. Times in nanoseconds of ProfileClock.
@@ -24,6 +23,8 @@ struct ProfileEntry {
   int64_t started = 0;  // its events had come
   int64_t ended = 0;
 };
+
+const Instruction& InstructionOf(const Plan& plan, const ProfileEntry& entry);
 
 // The last `capacity` instructions of one stream; memory is taken once.
 class StreamProfile {
@@ -46,19 +47,11 @@ class StreamProfile {
   int64_t added_ = 0;
 };
 
-// A profile of every stream of one rank.
+// A profile of every stream of one rank: what profile_table.h and profile_trace.h show.
 struct RankProfile {
   explicit RankProfile(int64_t capacity_per_stream);
   std::array<std::unique_ptr<StreamProfile>, kStreamCount> streams;
 };
-
-// The profile in Chrome's trace event format (JSON; open in chrome://tracing or Perfetto): one row
-// per stream, one slice per instruction, process id = rank.
-std::string ChromeTrace(const Plan& plan, int64_t rank, const RankProfile& profile);
-
-// A table by opcode: calls, seconds, share of the time of its stream, FLOP/s; then, per stream, the
-// seconds it waited for events and the seconds between instructions (dispatch).
-std::string ProfileTable(const Plan& plan, const RankProfile& profile);
 
 }  // namespace planc
 

@@ -1,0 +1,109 @@
+#include "runtime/step/machine_rates.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "kernels/elementwise.h"
+#include "kernels/matmul.h"
+#include "runtime/step/profile.h"
+#include "schemas/dtype.h"
+#include "schemas/status.h"
+
+namespace planc {
+namespace {
+
+// Long enough for a quiet moment, on a machine that others use too.
+constexpr int64_t kMeasuringNanoseconds = 200'000'000;
+
+// Memory of a device, given back at the end.
+class DeviceMemory {
+ public:
+  static absl::StatusOr<DeviceMemory> Allocate(Device* device, int64_t bytes) {
+    PLANC_ASSIGN_OR_RETURN(void* const memory, device->Allocate(bytes));
+    return DeviceMemory(device, memory);
+  }
+  DeviceMemory(DeviceMemory&& other) : device_(other.device_), memory_(other.memory_) {
+    other.memory_ = nullptr;
+  }
+  ~DeviceMemory() {
+    if (memory_ != nullptr) device_->Release(memory_);
+  }
+
+  void* get() const { return memory_; }
+
+ private:
+  DeviceMemory(Device* device, void* memory) : device_(device), memory_(memory) {}
+
+  Device* device_;
+  void* memory_;
+};
+
+// Seconds of the fastest run, after one to warm up.
+template <typename Body>
+double BestSeconds(Body body) {
+  body();
+  const int64_t first = ProfileClock();
+  int64_t best = INT64_MAX;
+  for (int64_t begin = first; begin - first < kMeasuringNanoseconds;) {
+    body();
+    const int64_t end = ProfileClock();
+    best = std::min(best, end - begin);
+    begin = end;
+  }
+  return static_cast<double>(std::max<int64_t>(best, 1)) * 1e-9;
+}
+
+// y = x W^T, as in the forward pass of a linear layer.
+absl::StatusOr<double> ProductRate(Device* device, int threads, DType dtype) {
+  const int64_t size = threads > 8 ? 2048 : 1024;  // rows and columns
+  const host::MatmulShape shape = {
+      .m = size, .n = size, .k = size, .transpose_b = true, .a = dtype, .b = dtype, .c = dtype};
+  const int64_t bytes = size * size * SizeOf(dtype);
+  PLANC_ASSIGN_OR_RETURN(const DeviceMemory a, DeviceMemory::Allocate(device, bytes));
+  PLANC_ASSIGN_OR_RETURN(const DeviceMemory b, DeviceMemory::Allocate(device, bytes));
+  PLANC_ASSIGN_OR_RETURN(const DeviceMemory c, DeviceMemory::Allocate(device, bytes));
+  const int64_t workspace_bytes = host::MatmulWorkspaceBytes(shape);
+  PLANC_ASSIGN_OR_RETURN(const DeviceMemory workspace,
+                         DeviceMemory::Allocate(device, workspace_bytes));
+  host::KernelContext context = {workspace.get(), static_cast<size_t>(workspace_bytes), threads};
+  double rate = 0;
+  for (const auto implementation :
+       {host::MatmulImplementation::kPacked, host::MatmulImplementation::kOneDnn}) {
+    const auto product = host::Matmul::Create(shape, threads, implementation);
+    if (!product.ok()) continue;  // oneDNN does not have each type on each machine
+    const double seconds =
+        BestSeconds([&] { (*product)->Run(a.get(), b.get(), c.get(), context); });
+    rate = std::max(rate, 2 * static_cast<double>(size * size * size) / seconds);
+  }
+  return rate;
+}
+
+// In b += a every byte that moves is one that the kernel asks for: a buffer that is only written
+// would be read first by the cache, uncounted.
+absl::StatusOr<double> MemoryRate(Device* device, int threads) {
+  constexpr int64_t kBytes = int64_t{128} << 20;
+  PLANC_ASSIGN_OR_RETURN(const DeviceMemory a, DeviceMemory::Allocate(device, kBytes));
+  PLANC_ASSIGN_OR_RETURN(const DeviceMemory b, DeviceMemory::Allocate(device, kBytes));
+  host::KernelContext context = {nullptr, 0, threads};
+  const host::AccumulateArgs args = {
+      .elements = kBytes / SizeOf(DType::kF32), .source = a.get(), .destination = b.get()};
+  const double seconds = BestSeconds([&] { host::Accumulate(args, context); });
+  return 3.0 * static_cast<double>(kBytes) / seconds;
+}
+
+}  // namespace
+
+absl::StatusOr<MachineRates> MeasureMachineRates(Device* device, int threads, bool bf16) {
+  MachineRates rates;
+  rates.threads = threads;
+  PLANC_ASSIGN_OR_RETURN(rates.bytes_per_second, MemoryRate(device, threads));
+  PLANC_ASSIGN_OR_RETURN(rates.fp32_flops, ProductRate(device, threads, DType::kF32));
+  if (bf16) {
+    PLANC_ASSIGN_OR_RETURN(rates.bf16_flops, ProductRate(device, threads, DType::kBF16));
+  }
+  return rates;
+}
+
+}  // namespace planc
