@@ -116,7 +116,7 @@ void Executor::MatmulGradient(const Site& site, const Value& a, const Value& b) 
   c.kind = ValueKind::kZero;
   c.layout.fill(kAnyLayout);
   if (site.instruction->opcode == Opcode::kMatmulAdd && !ReadAccumulator(site, 2, &c)) return;
-  if (ApplyLayouts(site, Values{&a, &b, &c})) AddGradient(site, 2, c, use, dy.microbatch, false);
+  if (ApplyLayouts(site, Values{&a, &b, &c})) AddGradient(site, 2, c, use, dy, false);
 }
 
 // RMSNorm and LayerNorm: dy, x, w, statistics, dx, dw(, db).
@@ -163,10 +163,9 @@ void Executor::NormBackward(const Site& site) {
   result.rows = site.operands[dx_at].rows;
   result.columns = site.operands[dx_at].columns;
   const std::array<WeightUse, 2> uses = forward->weights;
-  const int microbatch = result.microbatch;
   Write(site, dx_at, result);
   for (int i = 0; i < statistics; ++i) {
-    AddGradient(site, dx_at + 1 + i, sums[i], uses[i], microbatch, false);
+    AddGradient(site, dx_at + 1 + i, sums[i], uses[i], result, false);
   }
 }
 
@@ -190,8 +189,8 @@ void Executor::HeadNormBackward(const Site& site) {
   dy.terms = 1;
   dy.layout = codes_[0];
   Write(site, 0, dy);
-  AddGradient(site, 5, dwq, q, dy.microbatch, false);
-  AddGradient(site, 6, dwk, k, dy.microbatch, false);
+  AddGradient(site, 5, dwq, q, dy, false);
+  AddGradient(site, 6, dwk, k, dy, false);
 }
 
 void Executor::BiasBackward(const Site& site) {
@@ -199,7 +198,7 @@ void Executor::BiasBackward(const Site& site) {
   if (!ReadTensor(site, 0, &dy) || !ReadAccumulator(site, 1, &db)) return;
   const Definition* forward = Trace(site, dy, Opcode::kBiasForward);
   if (forward == nullptr || !ApplyLayouts(site, Values{&dy, &db})) return;
-  AddGradient(site, 1, db, forward->weights[0], dy.microbatch, false);
+  AddGradient(site, 1, db, forward->weights[0], dy, false);
 }
 
 // Tables of tokens (tokens, dx, dtable) and of positions (dx, dtable).
@@ -217,7 +216,7 @@ void Executor::EmbeddingBackward(const Site& site) {
   }
   const Values values = tokens ? Values{&ids, &dx, &table} : Values{&dx, &table};
   if (!ApplyLayouts(site, values)) return;
-  AddGradient(site, dx_at + 1, table, forward->weights[0], dx.microbatch, tokens);
+  AddGradient(site, dx_at + 1, table, forward->weights[0], dx, tokens);
 }
 
 void Executor::RopeBackward(const Site& site) {

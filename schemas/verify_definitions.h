@@ -59,7 +59,11 @@ struct Definition {
   bool transpose_b = false;
   std::array<uint64_t, 3> inputs{};
   std::array<WeightUse, 2> weights{};
-  int uses = 0;  // operations that the result's gradient flows back from
+  int uses = 0;            // operations that the result's gradient flows back from
+  int64_t rows_taken = 0;  // by operations that take some rows only, each range once
+  // Some rows of the tensor inputs[0], instead of the result of an operation, if `rows` is not 0.
+  int64_t first_row = 0;
+  int64_t rows = 0;
 };
 
 // Definitions of all tensors of one program, by hash.

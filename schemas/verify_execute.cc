@@ -102,7 +102,8 @@ bool Executor::IsZero(const Site& site, int k) const {
   return true;
 }
 
-// Operand k as one value that covers it exactly, as it was written.
+// Operand k as one tensor: the value that covers it exactly, as it was written, rows of a value, or
+// a gradient that was written in rows.
 bool Executor::ReadTensor(const Site& site, int k, Value* value) {
   const FlatOperand& operand = site.operands[k];
   Touch(site, k);
@@ -118,25 +119,27 @@ bool Executor::ReadTensor(const Site& site, int k, Value* value) {
     BadOperand(site, k, "uninitialised", "is read but was never written");
     return false;
   }
-  if (!whole || found.begin != operand.begin || found.end != operand.end ||
-      found.dtype != operand.dtype || found.tile != operand.tile ||
-      (found.kind != ValueKind::kTensor && found.kind != ValueKind::kScalar)) {
+  if (whole && found.begin == operand.begin && found.end == operand.end &&
+      found.dtype == operand.dtype && found.tile == operand.tile &&
+      (found.kind == ValueKind::kTensor || found.kind == ValueKind::kScalar)) {
+    *value = found;
+  } else if (!(whole ? TakeRows(site, k, found, value) : JoinRows(site, k, value))) {
     BadOperand(site, k, "contents", "does not hold one whole tensor of its type");
     return false;
   }
-  *value = found;
-  if (!CheckDeclared(site, k, found.layout)) return false;
-  if (found.kind == ValueKind::kScalar) return true;
+  if (!CheckDeclared(site, k, value->layout)) return false;
+  if (value->kind == ValueKind::kScalar) return true;
+  if (!CheckRows(site, k, *value)) return false;
   const bool flat = site.instruction->opcode == Opcode::kAdd ||
                     site.instruction->opcode == Opcode::kAccumulate ||
                     site.instruction->kind != OpcodeKind::kCompute;
-  if (!flat && (found.rows != operand.rows || found.columns != operand.columns)) {
+  if (!flat && (value->rows != operand.rows || value->columns != operand.columns)) {
     BadOperand(site, k, "contents",
-               absl::StrCat("holds ", found.rows, " x ", found.columns, ", the operation takes ",
+               absl::StrCat("holds ", value->rows, " x ", value->columns, ", the operation takes ",
                             operand.rows, " x ", operand.columns));
     return false;
   }
-  return CheckMicrobatch(site, found);
+  return CheckMicrobatch(site, *value);
 }
 
 bool Executor::ReadScalar(const Site& site, int k, ValueRole role, bool may_be_zero, Value* value) {

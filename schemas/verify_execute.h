@@ -85,6 +85,11 @@ class Executor {
   Value Derive(const Site& site, const Value* values, int count);
   bool CheckMicrobatch(const Site& site, const Value& value);
 
+  // verify_rows.cc
+  bool TakeRows(const Site& site, int k, const Value& whole, Value* value);
+  bool JoinRows(const Site& site, int k, Value* value);
+  bool CheckRows(const Site& site, int k, const Value& value);
+
   // verify_backward.cc
   void Backward(const Site& site);
   void MatmulOf(const Site& site);
@@ -106,7 +111,7 @@ class Executor {
   const Definition* FindThrough(uint64_t hash, Opcode opcode, int limit);
   bool ReachesThrough(uint64_t hash, uint64_t target, int limit);
   void AddGradient(const Site& site, int k, const Value& before, const WeightUse& weight,
-                   int microbatch, bool embedding);
+                   const Value& dy, bool embedding);
 
   // verify_units.cc: ranges of flat units.
   bool ReadWeight(const Site& site, int k, Value* value, WeightUse* use);

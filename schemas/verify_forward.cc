@@ -55,7 +55,7 @@ bool Executor::CheckMicrobatch(const Site& site, const Value& value) {
   return false;
 }
 
-// A tensor computed from `values`: their microbatch and depth.
+// A tensor computed from `values`: their microbatch, rows and depth.
 Value Executor::Derive(const Site& site, const Value* values, int count) {
   Value result;
   result.kind = ValueKind::kTensor;
@@ -68,7 +68,12 @@ Value Executor::Derive(const Site& site, const Value* values, int count) {
       result.microbatch = values[i].microbatch;
     }
     result.depth = std::max(result.depth, values[i].depth);
+    if (values[i].first_row != values[0].first_row || values[i].all_rows != values[0].all_rows) {
+      Bad(site, "contents", "mixes different rows of tensors");
+    }
   }
+  result.first_row = values[0].first_row;
+  result.all_rows = values[0].all_rows;
   return result;
 }
 
@@ -187,6 +192,7 @@ void Executor::Loss(const Site& site) {
     return Bad(site, "contents", "maximum, sums and targets are not of the same logits");
   }
   const Definition* source = definitions_.Find(targets.hash);
+  if (source != nullptr && source->rows != 0) source = definitions_.Find(source->inputs[0]);
   if (source == nullptr || source->opcode != Opcode::kLoadTargets) {
     return Bad(site, "contents", "the targets are not loaded targets");
   }
@@ -213,8 +219,8 @@ void Executor::Loss(const Site& site) {
   loss.role = ValueRole::kLoss;
   loss.layout = codes_[loss_at];
   loss.layout[0] = stages ? kPartialSum : kReplicated;
-  loss.count += 1;
-  loss.contributions += Mix(1, static_cast<uint64_t>(pair.microbatch + 1));
+  loss.count += RowsCount(pair);
+  loss.contributions += RowsContribution(pair, Mix(1, static_cast<uint64_t>(pair.microbatch + 1)));
   loss.microbatch = -1;
   Write(site, loss_at, loss);
 }

@@ -43,6 +43,9 @@ struct Value {
   int64_t stride = 0;  // between tiles
   int64_t rows = 0;    // tensors, on one rank
   int64_t columns = 0;
+  // Some rows of a tensor, on one rank: from first_row on, of all_rows. 0 of 0 for whole tensors.
+  int64_t first_row = 0;
+  int64_t all_rows = 0;
   // Tensors: which function of tokens and weights it is; equal hashes are equal logical tensors.
   uint64_t hash = 0;
   // Gradients of activations: hash of the tensor it is the gradient of, and how many of that
@@ -63,6 +66,12 @@ struct Value {
   uint64_t contributions = 0;
   int64_t references = 0;  // cells and snapshots that hold it
 };
+
+// What the rows of `value` add to a sum to which all rows of its tensor add `whole` together: equal
+// sums mean that ranges of rows follow each other from the first row to the last. And how many
+// whole tensors end with these rows.
+uint64_t RowsContribution(const Value& value, uint64_t whole);
+int RowsCount(const Value& value);
 
 // Values by index, reused when nothing refers to them any more.
 class ValueStore {

@@ -149,10 +149,10 @@ bool Executor::ReadAccumulator(const Site& site, int k, Value* value) {
   return CheckDeclared(site, k, value->layout);
 }
 
-// Adds the contribution of one microbatch to the gradient of `weight`; `before` is what the
-// accumulator holds and codes_[k] the layout of the contribution.
+// Adds the contribution of `dy` to the gradient of `weight`; `before` is what the accumulator holds
+// and codes_[k] the layout of the contribution.
 void Executor::AddGradient(const Site& site, int k, const Value& before, const WeightUse& weight,
-                           int microbatch, bool embedding) {
+                           const Value& dy, bool embedding) {
   if (weight.range < 0) return Bad(site, "gradient", "is of no weight");
   const WeightRange& range = parameters_.At(weight.range);
   const FlatOperand& operand = site.operands[k];
@@ -163,7 +163,7 @@ void Executor::AddGradient(const Site& site, int k, const Value& before, const W
         before.first_element != range.first_element || before.elements != range.elements))) {
     return BadOperand(site, k, "gradient", "is the gradient of another parameter");
   }
-  if (microbatch < 0) return Bad(site, "gradient", "belongs to no microbatch");
+  if (dy.microbatch < 0) return Bad(site, "gradient", "belongs to no microbatch");
   if (!CheckLayer(site, weight.layer)) return;
   Value gradient;
   gradient.kind = ValueKind::kGradient;
@@ -186,9 +186,10 @@ void Executor::AddGradient(const Site& site, int k, const Value& before, const W
   gradient.first_element = range.first_element;
   gradient.elements = range.elements;
   gradient.covered = range.elements;
-  gradient.count = before.count + 1;
+  gradient.count = before.count + RowsCount(dy);
   gradient.contributions =
-      before.contributions + Mix(embedding ? 3 : 2, static_cast<uint64_t>(microbatch + 1));
+      before.contributions +
+      RowsContribution(dy, Mix(embedding ? 3 : 2, static_cast<uint64_t>(dy.microbatch + 1)));
   Write(site, k, gradient);
 }
 

@@ -20,8 +20,8 @@ namespace {
 
 // Jobs that compile in a moment and between them use every mesh axis.
 const std::vector<std::string>& Names() {
-  static const auto* const names =
-      new std::vector<std::string>{"one_rank", "pipeline", "tensor_zero2", "zero3"};
+  static const auto* const names = new std::vector<std::string>{
+      "one_rank", "one_microbatch", "pipeline", "tensor_zero2", "zero3"};
   return *names;
 }
 

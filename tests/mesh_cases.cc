@@ -54,6 +54,19 @@ constexpr Row kRows[] = {
     {"llama_tied_1", "llama", "tied=true"},
     {"llama_tied_pp2_ds2_z3", "llama", "tied=true pp=2 ds=2 zero=3"},
     {"llama_tied_ds8_z2", "llama", "tied=true ds=8 zero=2"},  // one microbatch
+    // One microbatch: gradients of layers take slots of saved activations.
+    {"llama_micro8", "llama", "micro=8"},
+    {"llama_micro8_selective_tp2_sp", "llama", "micro=8 recompute=selective tp=2 sp=true"},
+    {"llama_micro2_dr2_ds2_z1_tp2", "llama", "micro=2 dr=2 ds=2 zero=1 tp=2"},
+    {"llama_micro4_ds2_z2", "llama", "micro=4 ds=2 zero=2"},
+    {"llama_micro4_ds2_z3_selective", "llama", "micro=4 ds=2 zero=3 recompute=selective"},
+    {"llama_micro8_pp2", "llama", "micro=8 pp=2 schedule=gpipe"},
+    // Logits of 256 tokens at a time; the last chunk of 384 has 128.
+    {"wide_micro8", "llama_wide", "micro=8"},
+    {"wide_micro8_tp2_sp_selective", "llama_wide", "micro=8 tp=2 sp=true recompute=selective"},
+    {"wide_micro4_ds2_z2_full", "llama_wide", "micro=4 ds=2 zero=2 recompute=full"},
+    {"wide_micro4_pp2", "llama_wide", "micro=4 pp=2"},
+    {"wide_tied_micro4_dr2_tp2", "llama_wide", "tied=true micro=4 dr=2 tp=2"},
     {"qwen2_1", "qwen2", ""},
     {"qwen2_ds2_z2_tp2_sp", "qwen2", "ds=2 zero=2 tp=2 sp=true"},
     {"qwen2_pp2_ds2_z1_tp2", "qwen2", "pp=2 ds=2 zero=1 tp=2"},
@@ -65,6 +78,7 @@ constexpr Row kRows[] = {
     {"gpt2_ds2_z2_tp2", "gpt2", "ds=2 zero=2 tp=2 schedule=gpipe"},
     {"gpt2_pp2_dr2_ds2_z3_full", "gpt2", "pp=2 dr=2 ds=2 zero=3 recompute=full"},
     {"gpt2_ds8_z3", "gpt2", "ds=8 zero=3"},
+    {"gpt2_micro4_ds2_z1", "gpt2", "micro=4 ds=2 zero=1"},
 };
 
 struct ShortKey {
@@ -109,14 +123,17 @@ std::vector<std::string> Expand(const std::string& text) {
 
 std::string BaseJob(const std::string& family) {
   const bool gpt = family == "gpt2";
+  const bool wide = family == "llama_wide";
+  const int sequence = wide ? 96 : 16;
   // Qwen3's heads are wider than hidden / heads, as in the published models.
   const std::string heads = gpt                 ? "heads: 4"
                             : family == "qwen3" ? "heads: 4, kv_heads: 2, head_dim: 12"
                                                 : "heads: 4, kv_heads: 4";
-  return absl::StrCat("job: mesh_case\nmodel: {family: ", family, ", layers: 4, hidden: 32, ",
-                      heads, ", ffn_hidden: 64, vocab: 259, max_sequence: 16}\n",
+  return absl::StrCat("job: mesh_case\nmodel: {family: ", wide ? "llama" : family,
+                      ", layers: 4, hidden: 32, ", heads,
+                      ", ffn_hidden: 64, vocab: ", wide ? 16390 : 259, ", max_sequence: ", sequence,
+                      "}\nbatch: {global: 8, micro: 1, sequence: ", sequence, "}\n",
                       R"(cluster: {nodes: 1, gpus_per_node: 1, device: host}
-batch: {global: 8, micro: 1, sequence: 16}
 precision: {compute: fp32}
 optimizer: {lr: 1e-3, epsilon: 1e-5}
 lr_schedule: {warmup_steps: 2, decay: cosine}

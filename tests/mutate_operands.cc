@@ -147,18 +147,8 @@ Mutated ChangeBufferOffset(Plan& plan, Choice& choice) {
   return {true, scratch, absl::StrCat("buffer ", buffer->name, " moved by ", delta)};
 }
 
-Mutated ChangeBufferType(Plan& plan, Choice& choice) {
-  bool scratch = false;
-  Buffer* buffer = ChooseBuffer(plan, choice, &scratch);
-  if (buffer == nullptr) return {};
-  const DType dtype = static_cast<DType>(choice.Below(5));
-  if (dtype == buffer->dtype) return {};
-  buffer->dtype = dtype;
-  return {true, scratch, absl::StrCat("buffer ", buffer->name, " of ", DTypeName(dtype))};
-}
-
 // Whether instructions do nothing with a buffer but fill it with zeros, which are zeros in any
-// layout.
+// layout and type.
 bool IsOnlyZeroed(const Plan& plan, const Buffer* buffer) {
   bool only = true;
   for (const Block& block : plan.blocks) {
@@ -170,6 +160,17 @@ bool IsOnlyZeroed(const Plan& plan, const Buffer* buffer) {
     }
   }
   return only;
+}
+
+Mutated ChangeBufferType(Plan& plan, Choice& choice) {
+  bool scratch = false;
+  Buffer* buffer = ChooseBuffer(plan, choice, &scratch);
+  if (buffer == nullptr) return {};
+  const DType dtype = static_cast<DType>(choice.Below(5));
+  if (dtype == buffer->dtype) return {};
+  buffer->dtype = dtype;
+  return {true, scratch || IsOnlyZeroed(plan, buffer),
+          absl::StrCat("buffer ", buffer->name, " of ", DTypeName(dtype))};
 }
 
 Mutated ChangeBufferLayout(Plan& plan, Choice& choice) {

@@ -54,9 +54,38 @@ void BlockBuilder::Emit(Opcode opcode, std::vector<ValueId> operands, std::vecto
       status_ = WithContext(layout.status(), graph_->blocks[block_].name);
       return;
     }
-    if (unknown_.erase(node.operands[i]) > 0) graph_->values[node.operands[i]].layout = *layout;
+    SetLayout(node.operands[i], *layout);
   }
   graph_->blocks[block_].nodes.push_back(std::move(node));
+}
+
+// Sets the layout of a value that has none yet, and of the value whose rows it is.
+void BlockBuilder::SetLayout(ValueId id, const Layout& layout) {
+  if (unknown_.erase(id) == 0) return;
+  graph_->values[id].layout = layout;
+  if (graph_->values[id].first_row >= 0) SetLayout(graph_->values[id].alias_of, layout);
+}
+
+ValueId BlockBuilder::InPlaceOf(ValueId x, const std::string& name) {
+  GraphValue value = graph_->values[x];
+  value.name = name;
+  value.alias_of = x;
+  value.offset = -1;
+  value.layout = Layout();
+  const ValueId id = graph_->AddValue(value);
+  unknown_.insert(id);
+  return id;
+}
+
+ValueId BlockBuilder::Rows(ValueId x, int64_t first_row, int64_t rows) {
+  GraphValue part = graph_->values[x];
+  part.alias_of = x;
+  part.first_row = first_row;
+  part.offset = -1;
+  part.shape[0] = rows;
+  const ValueId id = graph_->AddValue(part);
+  if (unknown_.count(x) != 0) unknown_.insert(id);
+  return id;
 }
 
 ValueId BlockBuilder::Workspace(int64_t bytes) {

@@ -28,6 +28,12 @@ class BlockBuilder {
   void Emit(Opcode opcode, std::vector<ValueId> operands, std::vector<int64_t> integers = {},
             std::vector<double> reals = {}, const std::string& group = "");
 
+  // Declares a value like `x` in its place, for an operation after which nothing reads `x`.
+  ValueId InPlaceOf(ValueId x, const std::string& name);
+  // Some rows of `x`, in place: on every rank those from `first_row` of its own rows on; `rows`
+  // counts them over all ranks.
+  ValueId Rows(ValueId x, int64_t first_row, int64_t rows);
+
   // Scratch of one operation.
   ValueId Workspace(int64_t bytes);
 
@@ -48,6 +54,7 @@ class BlockBuilder {
   int64_t LocalDim(ValueId id, int dim) const;
 
  private:
+  void SetLayout(ValueId id, const Layout& layout);
   std::vector<int64_t> MatmulSizes(ValueId a, ValueId b, bool ta, bool tb) const;
 
   StepGraph* graph_;

@@ -51,7 +51,9 @@ std::string NodeText(const StepGraph& graph, const GraphNode& node) {
   std::vector<std::string> writes;
   for (size_t i = 0; i < node.operands.size(); ++i) {
     const GraphValue& value = graph.values[node.operands[i]];
-    const std::string text = absl::StrCat(value.name, "{", LayoutText(value.layout), "}");
+    const std::string text = absl::StrCat(
+        value.name, value.first_row < 0 ? "" : absl::StrCat("[", value.first_row, "..]"), "{",
+        LayoutText(value.layout), "}");
     if (traits.operands[i].access != Access::kWrite) reads.push_back(text);
     if (traits.operands[i].access != Access::kRead) writes.push_back(text);
   }

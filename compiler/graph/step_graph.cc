@@ -42,6 +42,12 @@ bool IsSplitTable(const StepGraph& graph, const Unit& unit) {
   return HoldsTable(unit) && graph.GroupIndex("embedding") >= 0;
 }
 
+bool HasOneGradient(const StepGraph& graph, const Unit& unit) {
+  // ZeRO 2 and 3 reduce after every microbatch.
+  const bool passing = graph.zero >= 2 || graph.microbatches == 1;
+  return passing && !HoldsTable(unit) && !HoldsPositions(unit);
+}
+
 std::vector<int64_t> LocalShape(const Mesh& mesh, const std::vector<int64_t>& shape,
                                 const Layout& layout) {
   std::vector<int64_t> local = shape;
@@ -62,6 +68,8 @@ int64_t LocalElements(const StepGraph& graph, ValueId id) {
 int64_t LocalBytes(const StepGraph& graph, ValueId id) {
   return LocalElements(graph, id) * SizeOf(graph.values[id].dtype);
 }
+
+int64_t AlignedBytes(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 std::string LocalPoolName(Stream stream) { return std::string("temp.") + StreamName(stream); }
 

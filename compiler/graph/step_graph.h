@@ -53,6 +53,8 @@ struct GraphValue {
   std::string role;       // tells apart two slots of one pool in one block ("in", "out")
   int64_t offset = -1;    // bytes into the slot; -1 until plan_memory decides
   ValueId alias_of = -1;  // same storage as that value, after a change of layout in place
+  // Only some rows of alias_of: from this one on, counted on each rank; -1 when it is all of it.
+  int64_t first_row = -1;
   int64_t shard_stride = 0;  // Operand::shard_stride
 };
 
@@ -99,6 +101,16 @@ struct GraphPool {
   PoolSlots slots = PoolSlots::kOne;
   int64_t stride = 0;  // bytes of one slot, filled as values are laid out
 };
+
+// What a layer's forward pass keeps for its backward pass; the shared pool is there when gradients
+// of layers take its slots once the layers above are done with them (share_slots.cc).
+inline constexpr char kSavedPool[] = "saved";
+inline constexpr char kSharedPool[] = "saved_then_gradients";
+// GraphValue::role of these gradients.
+inline constexpr char kGradientRole[] = "gradient";
+
+// Bytes rounded up to whole units of kAlignment.
+int64_t AlignedBytes(int64_t bytes);
 
 // The pool of the block-local values of a stream.
 std::string LocalPoolName(Stream stream);
@@ -166,6 +178,10 @@ bool HoldsTable(const Unit& unit);
 bool HoldsPositions(const Unit& unit);
 // A tied table with a copy on both pipeline ends, which add up their gradients.
 bool IsSplitTable(const StepGraph& graph, const Unit& unit);
+
+// Whether one product gives the whole gradient of each matrix of the unit before it is reduced or
+// used: it need not be zeroed, and the product is written instead of added.
+bool HasOneGradient(const StepGraph& graph, const Unit& unit);
 
 // Elements and bytes of a value on one rank.
 std::vector<int64_t> LocalShape(const Mesh& mesh, const std::vector<int64_t>& shape,

@@ -24,6 +24,27 @@ class BackwardBuilder {
 
   void Seed(ValueId value, ValueId gradient) { gradient_[value] = gradient; }
 
+  // Of the head, whose operations stay in the block: what follows the loss of a chunk of tokens is
+  // its gradient, after which its logits are not needed.
+  absl::Status BuildHead(const std::vector<GraphNode>& forward) {
+    const int block = b_.block();
+    g_.blocks[block].nodes.clear();
+    std::vector<GraphNode> open;
+    for (const GraphNode& node : forward) {
+      g_.blocks[block].nodes.push_back(node);
+      open.push_back(node);
+      if (node.opcode != Opcode::kLossGradient) continue;
+      for (bool product = false; !product;) {
+        const GraphNode last = open.back();
+        open.pop_back();
+        product = last.opcode == Opcode::kMatmul;
+        PLANC_RETURN_IF_ERROR(Differentiate(last));
+        PLANC_RETURN_IF_ERROR(b_.status());
+      }
+    }
+    return Build(open);
+  }
+
   absl::Status Build(const std::vector<GraphNode>& forward) {
     for (size_t i = forward.size(); i-- > 0;) {
       PLANC_RETURN_IF_ERROR(Differentiate(forward[i]));
@@ -106,13 +127,36 @@ class BackwardBuilder {
     return -1;
   }
 
+  const Unit& UnitOf(ValueId gradient) const {
+    size_t u = 0;
+    while (g_.values[g_.unit_storage[u].grad_full].pool != g_.values[gradient].pool) ++u;
+    return g_.units[u];
+  }
+
   absl::Status Matmul(const GraphNode& node) {
     const ValueId x = node.operands[0];
     const ValueId weight = node.operands[1];
     const ValueId dy = gradient_.at(node.operands[2]);
     // y = x W^T: dW += dy^T x, dx = dy W.
-    b_.MatmulAdd(dy, x, true, false, GradientOf(weight));
-    Give(x, b_.Matmul("d." + g_.values[x].name, dy, weight, false, false, g_.compute));
+    const ValueId dw = GradientOf(weight);
+    if (g_.values[x].first_row <= 0 && HasOneGradient(g_, UnitOf(dw))) {
+      b_.Matmul("", dy, x, true, false, g_.gradient, dw);
+    } else {
+      b_.MatmulAdd(dy, x, true, false, dw);
+    }
+    const GraphValue& input = g_.values[x];
+    const std::string name = "d." + input.name;
+    if (input.first_row < 0) {
+      Give(x, b_.Matmul(name, dy, weight, false, false, g_.compute));
+    } else {
+      // The products of all rows make up the gradient of the whole, in its place.
+      const int64_t first_row = input.first_row;
+      const int64_t rows = input.shape[0];
+      const auto [whole, added] = gradient_.insert({input.alias_of, -1});
+      if (added) whole->second = b_.InPlaceOf(whole->first, name);
+      b_.Matmul(name, dy, weight, false, false, g_.compute,
+                b_.Rows(whole->second, first_row, rows));
+    }
     return b_.status();
   }
 
@@ -178,8 +222,9 @@ class BackwardBuilder {
   }
 
   absl::Status Activation(const GraphNode& node, Opcode backward) {
+    // The gradient takes the place of x, which nothing reads after this.
     const ValueId x = node.operands[0];
-    const ValueId dx = b_.Local("d." + g_.values[x].name, g_.compute, g_.values[x].shape);
+    const ValueId dx = b_.InPlaceOf(x, "d." + g_.values[x].name);
     b_.Emit(backward, {x, gradient_.at(node.operands[1]), dx}, node.integers);
     Give(x, dx);
     return b_.status();
@@ -226,7 +271,7 @@ absl::Status BuildBackward(StepGraph& graph) {
     PLANC_RETURN_IF_ERROR(builder.Build(forward));
   }
   const std::vector<GraphNode> head = graph.blocks[graph.BlockIndex("head")].nodes;
-  return BackwardBuilder(graph, "head").Build(head);
+  return BackwardBuilder(graph, "head").BuildHead(head);
 }
 
 }  // namespace planc

@@ -1,4 +1,6 @@
 // Builds the forward blocks: embedding, one layer, and the head with its loss.
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "compiler/graph/block_builder.h"
 #include "compiler/passes/passes.h"
@@ -46,7 +48,7 @@ void DeclareShared(StepGraph& graph) {
   const Layout rows = TokenLayout(graph);
   graph.AddPool("x", MemoryKind::kActivations, PoolSlots::kDynamic);
   graph.AddPool("dx", MemoryKind::kActivations, PoolSlots::kDynamic);
-  graph.AddPool("saved", MemoryKind::kActivations, PoolSlots::kDynamic);
+  graph.AddPool(kSavedPool, MemoryKind::kActivations, PoolSlots::kDynamic);
   graph.AddPool("tokens", MemoryKind::kActivations, PoolSlots::kDynamic);
   graph.AddPool("targets", MemoryKind::kActivations, PoolSlots::kOne);
   graph.AddPool("scalars", MemoryKind::kWorkspace, PoolSlots::kOne);
@@ -70,6 +72,23 @@ void DeclareShared(StepGraph& graph) {
   graph.AddPool("constants", MemoryKind::kWeights, PoolSlots::kOne);
   AddPooled(graph, "rope_table", "constants", "", DType::kF32, {2, d.sequence, d.head_dim / 2},
             Layout());
+}
+
+// Tokens of one rank whose logits are in memory at a time: all of them, or a power of two.
+int64_t LossChunk(const StepGraph& graph) {
+  constexpr int64_t kMostChunks = 32;
+  const ModelDims& d = graph.dims;
+  // Each chunk reads the projection and reads and writes its gradient; that takes little beside the
+  // products when there are enough tokens to the chunk, on accelerators more than on CPUs.
+  const bool host = graph.job.cluster().device() == "host";
+  const int64_t fewest = std::max<int64_t>(host ? 256 : 2048, d.tokens / kMostChunks);
+  const int64_t most_bytes = int64_t{host ? 16 : 256} << 20;
+  const int64_t row = d.padded_vocab / graph.mesh[Axis::kTp] * SizeOf(graph.compute);
+  // Sums over chunks would be rounded to the gradients' type after each.
+  if (graph.gradient != DType::kF32 || d.tokens * row <= most_bytes) return d.tokens;
+  int64_t chunk = 1;
+  while (chunk < fewest || 2 * chunk * row <= most_bytes) chunk *= 2;
+  return std::min(chunk, d.tokens);
 }
 
 // Emits the operations of the model, one method per part.
@@ -115,18 +134,34 @@ class ForwardBuilder {
     return b_.status();
   }
 
-  // Final norm, logits and loss. With `training` the logits become their own gradient.
+  // Final norm, then logits and loss of one chunk of tokens after another. With `training` the
+  // logits become their own gradient.
   absl::Status Head(bool training) {
     const ValueId normed = b_.GatherOverTp(Norm("final_norm", g_.named.at("x.in")));
+    const ValueId targets = g_.named.at("targets");
+    if (!b_.status().ok()) return b_.status();
+    const int64_t chunk = LossChunk(g_);
+    if (chunk >= d_.tokens) return Loss(normed, targets, training);
+    const int64_t replicas = GlobalTokens(g_) / d_.tokens;
+    for (int64_t first = 0; first < d_.tokens; first += chunk) {
+      const int64_t rows = std::min(chunk, d_.tokens - first) * replicas;
+      PLANC_RETURN_IF_ERROR(
+          Loss(b_.Rows(normed, first, rows), b_.Rows(targets, first, rows), training));
+    }
+    return b_.status();
+  }
+
+ private:
+  absl::Status Loss(ValueId normed, ValueId targets, bool training) {
     const ValueId output = g_.weights.at(d_.tied ? "table" : "output");
     const ValueId logits = b_.Matmul("logits", normed, output, false, true, g_.compute);
     if (!b_.status().ok()) return b_.status();
-    const ValueId targets = g_.named.at("targets");
+    const int64_t tokens = g_.values[targets].shape[0];
     const std::vector<int64_t> sizes = {b_.LocalDim(logits, 0), b_.LocalDim(logits, 1), d_.vocab};
-    ValueId max = b_.Local("loss.max", DType::kF32, {GlobalTokens(g_)});
+    ValueId max = b_.Local("loss.max", DType::kF32, {tokens});
     b_.Emit(Opcode::kLossMax, {logits, max}, sizes);
     if (g_.values[max].layout[Axis::kTp].IsPartial()) max = b_.AllReduce(max, "tp", true);
-    ValueId pair = b_.Local("loss.pair", DType::kF32, {GlobalTokens(g_), 2});
+    ValueId pair = b_.Local("loss.pair", DType::kF32, {tokens, 2});
     b_.Emit(Opcode::kLossSumExp, {logits, max, targets, pair}, sizes);
     pair = b_.ReduceOverTp(pair);
     // Mean over all tokens of the global batch: every rank and microbatch adds its share.
@@ -142,7 +177,6 @@ class ForwardBuilder {
     return b_.status();
   }
 
- private:
   void AddInto(ValueId a, ValueId b, ValueId c) {
     b_.Emit(Opcode::kAdd, {a, b, c}, {LocalElements(g_, a)});
   }

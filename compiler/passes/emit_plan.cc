@@ -50,6 +50,18 @@ class PlanEmitter {
     return it->second;
   }
 
+  // The value itself, or the one whose rows it is.
+  ValueId WholeOf(ValueId id) const {
+    return g_.values[id].first_row < 0 ? id : g_.values[id].alias_of;
+  }
+
+  // Bytes from the start of the whole value.
+  int64_t OffsetOf(ValueId id) const {
+    const GraphValue& v = g_.values[id];
+    if (v.first_row < 0) return 0;
+    return LocalBytes(g_, id) / LocalShape(g_.mesh, v.shape, v.layout)[0] * v.first_row;
+  }
+
   int BindingOf(const GraphBlock& block, ValueId id) const {
     const GraphValue& root = g_.values[StorageRoot(g_, id)];
     for (size_t i = 0; i < block.bindings.size(); ++i) {
@@ -68,7 +80,8 @@ class PlanEmitter {
       instruction.opcode = node.opcode;
       for (ValueId id : node.operands) {
         Operand operand;
-        operand.buffer = BufferOf(id);
+        operand.buffer = BufferOf(WholeOf(id));
+        operand.offset = OffsetOf(id);
         operand.binding = BindingOf(block, id);
         operand.shard_stride = g_.values[StorageRoot(g_, id)].shard_stride;
         operand.bytes = LocalBytes(g_, id);

@@ -28,6 +28,20 @@ absl::Status EmitOnCompute(StepGraph& graph, const std::string& block, Label lab
                  std::move(integers), std::move(reals));
 }
 
+// Zeroes what operations add to: all of the unit's gradient, or what follows its matrices.
+absl::Status ZeroGradient(StepGraph& graph, int index) {
+  const Unit& unit = graph.units[index];
+  ValueId gradient = graph.unit_storage[index].grad_full;
+  if (HasOneGradient(graph, unit)) {
+    if (unit.decay_elements == unit.elements) return absl::OkStatus();
+    GraphValue rest = graph.values[gradient];
+    rest.shape[0] = rest.shape[0] / unit.elements * (unit.elements - unit.decay_elements);
+    rest.offset += unit.decay_elements * SizeOf(rest.dtype);
+    gradient = graph.AddValue(rest);
+  }
+  return EmitOnCompute(graph, "zero." + unit.name, Label::kBackward, Opcode::kZero, {gradient}, {});
+}
+
 // Blocks of one unit outside the microbatches.
 absl::Status UnitBlocks(StepGraph& graph, int index) {
   const Unit& unit = graph.units[index];
@@ -44,8 +58,7 @@ absl::Status UnitBlocks(StepGraph& graph, int index) {
                                   Stream::kData, Opcode::kAllGather,
                                   {s.weight_shard, s.weight_full}, {count}, {}, "dp_shard"));
   }
-  PLANC_RETURN_IF_ERROR(EmitOnCompute(graph, "zero." + unit.name, Label::kBackward, Opcode::kZero,
-                                      {s.grad_full}, {}));
+  PLANC_RETURN_IF_ERROR(ZeroGradient(graph, index));
   if (s.grad_partial >= 0) {
     // The accumulator itself: the finished gradient seen before its last reductions.
     PLANC_RETURN_IF_ERROR(EmitOnCompute(graph, "zero_shard." + unit.name, Label::kBackward,

@@ -76,13 +76,13 @@ class RecomputePass {
     }
     again_.insert(root);
     for (size_t index : found->second) {
-      recomputed_nodes_.insert(index);
+      to_place_.insert(index);
       for (ValueId id : forward_[index].operands) Need(StorageRoot(g_, id));
     }
   }
 
   void KeepSaved() {
-    const int pool = g_.PoolIndex("saved");
+    const int pool = g_.PoolIndex(kSavedPool);
     for (ValueId root : saved_) {
       g_.values[root].pool = pool;
       g_.values[root].offset = -1;
@@ -106,21 +106,35 @@ class RecomputePass {
     return clone;
   }
 
+  // Puts what is computed again right before its first use, so that it takes memory no longer.
   void CloneRecomputed() {
     std::vector<GraphNode> nodes;
-    for (size_t index : recomputed_nodes_) {
-      GraphNode node = forward_[index];
-      node.label = Label::kRecompute;
-      for (ValueId& id : node.operands) id = Cloned(id);
-      node.result = Cloned(node.result);
-      nodes.push_back(node);
-    }
     for (GraphNode& node : backward_) {
+      std::set<size_t> needed;
+      for (ValueId id : node.operands) Collect(StorageRoot(g_, id), needed);
+      for (size_t index : needed) {
+        GraphNode again = forward_[index];
+        again.label = Label::kRecompute;
+        for (ValueId& id : again.operands) id = Cloned(id);
+        again.result = Cloned(again.result);
+        nodes.push_back(std::move(again));
+      }
       for (ValueId& id : node.operands) {
         if (!IsScratch(g_, id)) id = Cloned(id);
       }
+      nodes.push_back(node);
     }
-    backward_.insert(backward_.begin(), nodes.begin(), nodes.end());
+    backward_ = std::move(nodes);
+  }
+
+  // Moves the operations that produce `root`, and what they need, from those to place to `needed`.
+  void Collect(ValueId root, std::set<size_t>& needed) {
+    if (again_.count(root) == 0) return;
+    for (size_t index : producers_.at(root)) {
+      if (to_place_.erase(index) == 0) continue;
+      needed.insert(index);
+      for (ValueId id : forward_[index].operands) Collect(StorageRoot(g_, id), needed);
+    }
   }
 
   StepGraph& g_;
@@ -130,7 +144,7 @@ class RecomputePass {
       producers_;  // local storage -> forward nodes that write it
   std::set<ValueId> saved_;
   std::set<ValueId> again_;
-  std::set<size_t> recomputed_nodes_;
+  std::set<size_t> to_place_;  // forward nodes whose copies are not in the backward block yet
   std::map<ValueId, ValueId> clones_;
 };
 

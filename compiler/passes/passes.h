@@ -21,6 +21,7 @@ namespace planc {
   X(InsertGradientSync, insert_gradient_sync) \
   X(InsertOptimizer, insert_optimizer)        \
   X(InsertTransfers, insert_transfers)        \
+  X(ShareSlots, share_slots)                  \
   X(PlanMemory, plan_memory)                  \
   X(AssignStreams, assign_streams)
 

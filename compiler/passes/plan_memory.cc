@@ -8,8 +8,6 @@
 namespace planc {
 namespace {
 
-int64_t Align(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
-
 struct Lifetime {
   ValueId root;
   int64_t bytes;
@@ -32,7 +30,7 @@ std::vector<Lifetime> LocalLifetimes(const StepGraph& graph, const GraphBlock& b
       const ValueId root = StorageRoot(graph, id);
       if (graph.values[root].pool >= 0) continue;
       const int index = static_cast<int>(n);
-      const int64_t bytes = Align(LocalBytes(graph, root));
+      const int64_t bytes = AlignedBytes(LocalBytes(graph, root));
       auto [it, added] = lifetimes.insert({root, Lifetime{root, bytes, index, index, 0}});
       it->second.last = index;
     }
@@ -124,14 +122,17 @@ void PlaceLocals(StepGraph& graph, GraphBlock& block, Stream stream) {
 }
 
 // Saved values lie one after another: all of them live from the forward to the backward pass.
-void PlaceSaved(StepGraph& graph) {
-  const int pool = graph.PoolIndex("saved");
+void PlaceSaved(StepGraph& graph, const std::string& name) {
+  const int pool = graph.PoolIndex(name);
+  if (pool < 0) return;
+  int64_t end = 0;
   for (size_t id = 0; id < graph.values.size(); ++id) {
     GraphValue& v = graph.values[id];
-    if (v.pool != pool || v.alias_of >= 0) continue;
-    v.offset = graph.pools[pool].stride;
-    graph.pools[pool].stride += Align(LocalBytes(graph, static_cast<ValueId>(id)));
+    if (v.pool != pool || v.alias_of >= 0 || v.role == kGradientRole) continue;
+    v.offset = end;
+    end += AlignedBytes(LocalBytes(graph, static_cast<ValueId>(id)));
   }
+  graph.pools[pool].stride = std::max(graph.pools[pool].stride, end);
 }
 
 void CollectBindings(const StepGraph& graph, GraphBlock& block) {
@@ -148,11 +149,12 @@ void CollectBindings(const StepGraph& graph, GraphBlock& block) {
 }  // namespace
 
 absl::Status PlanMemory(StepGraph& graph) {
-  PlaceSaved(graph);
+  PlaceSaved(graph, kSavedPool);
+  PlaceSaved(graph, kSharedPool);
   for (GraphBlock& block : graph.blocks) {
     for (int s = 0; s < kStreamCount; ++s) PlaceLocals(graph, block, static_cast<Stream>(s));
   }
-  for (GraphPool& pool : graph.pools) pool.stride = Align(pool.stride);
+  for (GraphPool& pool : graph.pools) pool.stride = AlignedBytes(pool.stride);
   for (GraphBlock& block : graph.blocks) CollectBindings(graph, block);
   return absl::OkStatus();
 }

@@ -26,6 +26,7 @@ class StageScheduler {
     saved_.resize(x_.size());
     tokens_.resize(shape_.microbatches);
     head_dx_.resize(shape_.microbatches);
+    shares_slots_ = graph.PoolIndex(kSharedPool) >= 0;
   }
 
   const StageCalls& calls() const { return calls_; }
@@ -40,7 +41,7 @@ class StageScheduler {
   void Step() {
     calls_.Call("begin");
     const std::string zero = g_.zero == 1 ? "zero." : "zero_shard.";
-    ForEachUnit(zero);
+    ForEachUnit(zero, /*skip_second_table=*/false, /*skip_layers=*/shares_slots_);
     GatherAtStart();
     for (const PipelineAction& action : PipelineOrder(shape_, calls_.stage())) {
       action.forward ? Forward(action, /*training=*/true) : Backward(action);
@@ -72,7 +73,8 @@ class StageScheduler {
 
   // Calls `prefix`+unit for every unit of the stage, layer units once per layer. The copy of a tied
   // table on the last stage is the same parameter: its norm counts once.
-  void ForEachUnit(const std::string& prefix, bool skip_second_table = false) {
+  void ForEachUnit(const std::string& prefix, bool skip_second_table = false,
+                   bool skip_layers = false) {
     for (size_t u = 0; u < g_.units.size(); ++u) {
       const Unit& unit = g_.units[u];
       if (!layout_.has_unit[u]) continue;
@@ -81,8 +83,12 @@ class StageScheduler {
         calls_.Call(prefix + unit.name);
         continue;
       }
+      if (skip_layers) continue;
       for (const auto& layers : layout_.chunk_layers) {
-        for (int layer : layers) calls_.Call(prefix + unit.name, layer);
+        for (int layer : layers) {
+          BindGradient(layer);
+          calls_.Call(prefix + unit.name, layer);
+        }
       }
     }
   }
@@ -96,9 +102,40 @@ class StageScheduler {
     }
   }
 
+  // A slot of each of the pools that hold what one layer saves.
+  struct SavedSlots {
+    int own = 0;
+    int shared = 0;
+  };
+
+  // Acquires the slots and binds them.
+  SavedSlots AcquireSaved() {
+    SavedSlots slots;
+    slots.own = calls_.Acquire(kSavedPool);
+    if (shares_slots_) slots.shared = calls_.Acquire(kSharedPool);
+    BindSaved(slots);
+    return slots;
+  }
+
+  void BindSaved(const SavedSlots& slots) {
+    calls_.Bind(kSavedPool, "", slots.own);
+    if (shares_slots_) calls_.Bind(kSharedPool, "", slots.shared);
+  }
+
+  void ReleaseSaved(const SavedSlots& slots) {
+    calls_.Release(kSavedPool, slots.own);
+    if (shares_slots_) calls_.Release(kSharedPool, slots.shared);
+  }
+
+  // Binds the slot that the gradient of the layer took, if it shares slots.
+  void BindGradient(int layer) {
+    const auto found = gradient_slots_.find(layer);
+    if (found != gradient_slots_.end()) calls_.Bind(kSharedPool, kGradientRole, found->second);
+  }
+
   void Forward(const PipelineAction& a, bool training) {
     std::vector<int>& xs = x_[a.chunk * shape_.microbatches + a.microbatch];
-    std::vector<int>& saved = saved_[a.chunk * shape_.microbatches + a.microbatch];
+    std::vector<SavedSlots>& saved = saved_[a.chunk * shape_.microbatches + a.microbatch];
     const std::vector<int>& layers = layout_.chunk_layers[a.chunk];
     // What leaves the chunk goes to the next stage, unless the head takes it here.
     const Lane leaving = Last(a.chunk) ? Lane::kStay : Lane::kSend;
@@ -118,16 +155,15 @@ class StageScheduler {
     for (int layer : layers) {
       lane = layer == layers.back() ? leaving : Lane::kStay;
       const int out = calls_.Acquire("x", lane);
-      const int record = calls_.Acquire("saved");
+      const SavedSlots record = AcquireSaved();
       calls_.Bind("x", "in", x);
       calls_.Bind("x", "out", out);
-      calls_.Bind("saved", "", record);
       calls_.Call("layer_forward", layer, a.microbatch);
       if (training) {
         xs.push_back(x);
         saved.push_back(record);
       } else {
-        calls_.Release("saved", record);
+        ReleaseSaved(record);
         calls_.Release("x", x);
       }
       x = out;
@@ -154,7 +190,7 @@ class StageScheduler {
 
   void Backward(const PipelineAction& a) {
     std::vector<int>& xs = x_[a.chunk * shape_.microbatches + a.microbatch];
-    std::vector<int>& saved = saved_[a.chunk * shape_.microbatches + a.microbatch];
+    std::vector<SavedSlots>& saved = saved_[a.chunk * shape_.microbatches + a.microbatch];
     int dx = 0;
     if (Last(a.chunk)) {
       dx = head_dx_[a.microbatch];
@@ -167,10 +203,11 @@ class StageScheduler {
     const std::vector<int>& layers = layout_.chunk_layers[a.chunk];
     for (size_t i = layers.size(); i-- > 0;) {
       calls_.Bind("x", "in", xs[i]);
-      calls_.Bind("saved", "", saved[i]);
+      BindSaved(saved[i]);
+      if (shares_slots_) gradient_slots_[layers[i]] = calls_.Acquire(kSharedPool);
       Accumulating("layer_backward", layers[i], a.microbatch,
                    [](const Unit& unit) { return unit.per_layer; });
-      calls_.Release("saved", saved[i]);
+      ReleaseSaved(saved[i]);
       calls_.Release("x", xs[i]);
     }
     xs.clear();
@@ -195,8 +232,11 @@ class StageScheduler {
       if (touches(unit)) units.push_back(&unit);
     }
     const bool passing = g_.zero >= 2;
+    BindGradient(layer);
     std::vector<std::pair<std::string, int>> acquired;
     for (const Unit* unit : units) {
+      // A shared slot still holds what another layer saved.
+      if (!passing && unit->per_layer && shares_slots_) calls_.Call("zero." + unit->name, layer);
       if (!passing) continue;
       const std::string pool = "gradient_full." + unit->name;
       if (unit->per_layer) {
@@ -226,11 +266,13 @@ class StageScheduler {
   const StageLayout& layout_;
   StageCalls calls_;
   PipelineShape shape_;
-  std::vector<std::vector<int>> x_;      // [chunk, microbatch] -> slots of the layer inputs
-  std::vector<std::vector<int>> saved_;  // [chunk, microbatch] -> slots of the layers' saved values
+  std::vector<std::vector<int>> x_;             // [chunk, microbatch] -> slots of the layer inputs
+  std::vector<std::vector<SavedSlots>> saved_;  // [chunk, microbatch] -> of each layer
   std::vector<int> tokens_;
   std::vector<int> head_dx_;
   std::map<std::pair<std::string, int>, int> contributions_;
+  bool shares_slots_ = false;          // the graph has the shared pool
+  std::map<int, int> gradient_slots_;  // layer -> slot of the shared pool
 };
 
 void Run(StageScheduler& scheduler, ProgramKind kind) {
