@@ -1,5 +1,8 @@
 #include "compiler/cost/instruction_cost.h"
 
+#include <algorithm>
+#include <cstddef>
+
 namespace planc {
 namespace {
 
@@ -59,6 +62,33 @@ double Flops(const Instruction& i) {
   }
 }
 
+// Bytes of operand `o` that the instruction reads or writes: all of them, with these exceptions.
+int64_t BytesTouched(const Instruction& i, size_t o, const std::vector<DType>& dtypes) {
+  const int64_t bytes = i.operands[o].bytes;
+  const auto rows_of_table = [&] {
+    return std::min(bytes, i.integers[0] * i.integers[1] * SizeOf(dtypes[o]));
+  };
+  // Of the heads [A + 2K], the value heads stay as they are.
+  const auto query_and_key_heads = [&] {
+    const int64_t heads = i.integers[i.integers.size() - 3];
+    const int64_t kv_heads = i.integers[i.integers.size() - 2];
+    return bytes / (heads + 2 * kv_heads) * (heads + kv_heads);
+  };
+  switch (i.opcode) {
+    case Opcode::kEmbeddingForward:
+      return o == 1 ? rows_of_table() : bytes;
+    case Opcode::kEmbeddingBackward:
+      return o == 2 ? rows_of_table() : bytes;
+    case Opcode::kRopeForward:
+    case Opcode::kRopeBackward:
+      return o == 0 ? query_and_key_heads() : bytes;
+    case Opcode::kHeadNormBackward:
+      return o <= 1 ? query_and_key_heads() : bytes;
+    default:
+      return bytes;
+  }
+}
+
 int64_t BytesSent(const Instruction& i, int64_t element, int64_t members) {
   switch (i.opcode) {
     case Opcode::kAllReduce:
@@ -82,13 +112,11 @@ Cost InstructionCost(const Instruction& instruction, const std::vector<DType>& o
   const auto& operands = TraitsOf(instruction.opcode).operands;
   for (size_t o = 0; o < operands.size(); ++o) {
     if (operands[o].IsScratch()) continue;
-    const int64_t bytes = instruction.operands[o].bytes;
+    const int64_t bytes = BytesTouched(instruction, o, operand_dtypes);
     if (operands[o].access != Access::kWrite) cost.bytes_read += bytes;
     if (operands[o].access != Access::kRead) cost.bytes_written += bytes;
   }
-  if (!operand_dtypes.empty()) {
-    cost.bytes_sent = BytesSent(instruction, SizeOf(operand_dtypes[0]), group_size);
-  }
+  cost.bytes_sent = BytesSent(instruction, SizeOf(operand_dtypes[0]), group_size);
   return cost;
 }
 
