@@ -47,6 +47,7 @@ absl::StatusOr<TrainingEnd> Train(const Plan& plan, const LaunchConfig& launch,
                          Session::Create(plan, launch.rank, launch.threads, device.get(), &groups));
   PLANC_ASSIGN_OR_RETURN(TrainingReport report,
                          TrainingReport::Open(*session, launch, options, end));
+  if (!groups.entries().empty()) report.Note(groups.TransportText());
   PLANC_ASSIGN_OR_RETURN(
       const std::unique_ptr<ProgramRunner> runner,
       ProgramRunner::Create(*session, device.get(), {options.stall, report.profile()}));

@@ -1,11 +1,14 @@
 #include "runtime/process_group/connect_groups.h"
 
+#include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "runtime/launch/placement.h"
 #include "runtime/process_group/gloo_group.h"
+#include "runtime/process_group/machine_identity.h"
+#include "runtime/process_group/shared_memory_group.h"
 #include "runtime/process_group/store_client.h"
 #include "runtime/process_group/store_server.h"
 #include "schemas/status.h"
@@ -63,6 +66,66 @@ absl::StatusOr<std::string> AgreeOnPlaces(const Plan& plan, const LaunchConfig& 
   return LocalAddressTowards(network);
 }
 
+// Every rank learns which ranks may share memory (MachinesText).
+absl::StatusOr<std::string> AgreeOnMachines(const LaunchConfig& launch, const GroupOptions& options,
+                                            Control* meeting) {
+  if (options.transport != TransportChoice::kAutomatic) return "";
+  PLANC_ASSIGN_OR_RETURN(const std::vector<std::string> identities,
+                         meeting->Gather("machine", MachineIdentity(launch.host)));
+  return meeting->Broadcast("machine", MachinesText(identities));
+}
+
+// Connects one group after the other, each by the best transport that its members have.
+class Connector {
+ public:
+  Connector(std::string address, std::string machines, KeyValueStore* store,
+            const GroupOptions& options)
+      : address_(std::move(address)),
+        machines_(std::move(machines)),
+        store_(store),
+        options_(options) {}
+
+  absl::Status Connect(const std::string& key_prefix, const GroupConnection& connection) {
+    const std::string key = absl::StrCat(key_prefix, "/", connection.name, "/",
+                                         absl::StrJoin(connection.membership.members, ","));
+    if (options_.transport == TransportChoice::kSharedMemory ||
+        (options_.transport == TransportChoice::kAutomatic &&
+         OnOneMachine(machines_, connection.membership.members))) {
+      auto group = ConnectSharedMemoryGroup(key, connection.membership, store_,
+                                            options_.connect_timeout, options_.operation_timeout);
+      if (group.ok()) {
+        entries_.push_back({connection.use, *std::move(group)});
+        return absl::OkStatus();
+      }
+      // All members have received the same refusal.
+      const bool may_use_tcp = options_.transport == TransportChoice::kAutomatic &&
+                               absl::IsFailedPrecondition(group.status());
+      if (!may_use_tcp) return group.status();
+      notice_ = std::string(group.status().message());
+    }
+    if (network_ == nullptr) {
+      PLANC_ASSIGN_OR_RETURN(network_, GlooNetwork::Create(address_));
+    }
+    PLANC_ASSIGN_OR_RETURN(auto groups,
+                           network_->Connect(key, {connection.membership}, store_,
+                                             options_.connect_timeout, options_.operation_timeout));
+    entries_.push_back({connection.use, std::move(groups[0])});
+    return absl::OkStatus();
+  }
+
+  std::vector<Groups::Entry> TakeEntries() { return std::move(entries_); }
+  const std::string& notice() const { return notice_; }
+
+ private:
+  const std::string address_;
+  const std::string machines_;
+  KeyValueStore* const store_;
+  const GroupOptions options_;
+  std::shared_ptr<GlooNetwork> network_;  // of the groups over TCP, made for the first of them
+  std::vector<Groups::Entry> entries_;
+  std::string notice_;  // why the last group that could not share memory did not
+};
+
 Groups::Background BackgroundOf(std::shared_ptr<KeyValueStore> store, const std::string& prefix,
                                 int64_t rank, int64_t world_size, absl::Duration timeout) {
   Groups::Background background;
@@ -75,10 +138,11 @@ Groups::Background BackgroundOf(std::shared_ptr<KeyValueStore> store, const std:
 }  // namespace
 
 Groups::Groups(std::vector<Entry> entries, std::unique_ptr<Control> control, Background background,
-               std::shared_ptr<void> keep_alive)
+               std::string notice, std::shared_ptr<void> keep_alive)
     : keep_alive_(std::move(keep_alive)),
       control_(std::move(control)),
       background_(std::move(background)),
+      notice_(std::move(notice)),
       entries_(std::move(entries)) {}
 
 ProcessGroup* Groups::Find(int group, Stream stream) const {
@@ -86,6 +150,17 @@ ProcessGroup* Groups::Find(int group, Stream stream) const {
     if (entry.use == GroupUse{group, stream}) return entry.group.get();
   }
   return nullptr;
+}
+
+std::string Groups::TransportText() const {
+  std::map<std::string, int> counts;
+  for (const Entry& entry : entries_) ++counts[entry.group->transport()];
+  std::vector<std::string> parts;
+  for (const auto& [transport, count] : counts) {
+    parts.push_back(absl::StrCat(count, " over ", transport));
+  }
+  return absl::StrCat("process groups of rank ", control_->rank(), ": ", absl::StrJoin(parts, ", "),
+                      notice_.empty() ? "" : "\n  ", notice_);
 }
 
 absl::Status Groups::RegisterMemory(void* base, int64_t bytes) {
@@ -110,7 +185,7 @@ absl::StatusOr<Groups> ConnectGroups(const Plan& plan, const LaunchConfig& launc
         std::make_unique<Control>(nullptr, KeyPrefix(launch), 0, 1, options.agreement_timeout);
     Groups::Background background =
         BackgroundOf(nullptr, KeyPrefix(launch), 0, 1, options.agreement_timeout);
-    return Groups({}, std::move(control), std::move(background), nullptr);
+    return Groups({}, std::move(control), std::move(background), "", nullptr);
   }
   std::shared_ptr<StoreServer> server;
   int port = launch.store_port;
@@ -126,15 +201,10 @@ absl::StatusOr<Groups> ConnectGroups(const Plan& plan, const LaunchConfig& launc
   PLANC_RETURN_IF_ERROR(meeting.AgreeOn("plan hash", plan_hash));
 
   PLANC_ASSIGN_OR_RETURN(const std::string address, AgreeOnPlaces(plan, launch, *store, &meeting));
-  PLANC_ASSIGN_OR_RETURN(const std::shared_ptr<GlooNetwork> network, GlooNetwork::Create(address));
-  std::vector<Groups::Entry> entries;
+  PLANC_ASSIGN_OR_RETURN(const std::string machines, AgreeOnMachines(launch, options, &meeting));
+  Connector connector(address, machines, store.get(), options);
   for (const GroupConnection& connection : ConnectionsOf(plan, launch.rank)) {
-    const std::string key = absl::StrCat(KeyPrefix(launch), "/", connection.name, "/",
-                                         absl::StrJoin(connection.membership.members, ","));
-    PLANC_ASSIGN_OR_RETURN(auto groups,
-                           network->Connect(key, {connection.membership}, store.get(),
-                                            options.connect_timeout, options.operation_timeout));
-    entries.push_back({connection.use, std::move(groups[0])});
+    PLANC_RETURN_IF_ERROR(connector.Connect(KeyPrefix(launch), connection));
   }
   auto control = std::make_unique<Control>(store, KeyPrefix(launch), launch.rank, launch.world_size,
                                            options.agreement_timeout);
@@ -143,7 +213,8 @@ absl::StatusOr<Groups> ConnectGroups(const Plan& plan, const LaunchConfig& launc
   Groups::Background background =
       BackgroundOf(std::move(background_store), KeyPrefix(launch), launch.rank, launch.world_size,
                    options.agreement_timeout);
-  return Groups(std::move(entries), std::move(control), std::move(background), server);
+  return Groups(connector.TakeEntries(), std::move(control), std::move(background),
+                connector.notice(), server);
 }
 
 absl::StatusOr<Groups> ConnectLoopbackGroups(const Plan& plan, int64_t rank, LoopbackWorld* world,
@@ -159,7 +230,7 @@ absl::StatusOr<Groups> ConnectLoopbackGroups(const Plan& plan, int64_t rank, Loo
       std::make_unique<Control>(world->store(), "loopback", rank, ranks, options.agreement_timeout);
   Groups::Background background =
       BackgroundOf(world->store(), "loopback", rank, ranks, options.agreement_timeout);
-  return Groups(std::move(entries), std::move(control), std::move(background), nullptr);
+  return Groups(std::move(entries), std::move(control), std::move(background), "", nullptr);
 }
 
 }  // namespace planc

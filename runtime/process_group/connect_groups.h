@@ -19,11 +19,20 @@
 
 namespace planc {
 
+// How the members of a group reach each other. The results are the same, bit for bit.
+enum class TransportChoice : uint8_t {
+  kAutomatic,     // shared memory where all members of a group run on one machine, else TCP
+  kTcp,           // TCP for every group
+  kSharedMemory,  // shared memory for every group, or an error
+};
+
+// The same on every rank.
 struct GroupOptions {
   absl::Duration connect_timeout = absl::Minutes(2);  // until every rank has arrived
   // Of one operation. A run has a watchdog, which knows the plan and ends them sooner.
   absl::Duration operation_timeout = absl::Hours(24);
   absl::Duration agreement_timeout = absl::Minutes(10);  // of a wait in Control
+  TransportChoice transport = TransportChoice::kAutomatic;
 };
 
 // Everything this rank talks through. Move-only.
@@ -40,9 +49,10 @@ class Groups {
     std::unique_ptr<Control> control;
   };
 
-  // `keep_alive` is destroyed last (the store server of rank 0).
+  // `notice`: what the user should know about how they are connected. `keep_alive` is destroyed
+  // last (the store server of rank 0).
   Groups(std::vector<Entry> entries, std::unique_ptr<Control> control, Background background,
-         std::shared_ptr<void> keep_alive);
+         std::string notice, std::shared_ptr<void> keep_alive);
   Groups(Groups&&) = default;
   Groups& operator=(Groups&&) = delete;
 
@@ -50,6 +60,11 @@ class Groups {
   ProcessGroup* Find(int group, Stream stream) const;
   // All groups, for naming and aborting.
   const std::vector<Entry>& entries() const { return entries_; }
+
+  // "process groups of rank 0: 2 over shared memory, 1 over TCP", and on a second line why a group
+  // that could share memory does not.
+  // REQUIRES: there are groups.
+  std::string TransportText() const;
 
   // Registers an arena with every group.
   absl::Status RegisterMemory(void* base, int64_t bytes);
@@ -70,15 +85,18 @@ class Groups {
   std::shared_ptr<void> keep_alive_;
   std::unique_ptr<Control> control_;
   Background background_;
+  std::string notice_;
   std::vector<Entry> entries_;
 };
 
 // Meets the other ranks at the store of `launch`, checks that all ranks hold the same plan and,
 // where others than planc started them, that each is where the mesh wants it (CheckPlacement), and
-// connects this rank's groups over TCP.
+// connects this rank's groups. A group that could share memory but whose members are kept from it
+// is connected over TCP and mentioned in TransportText.
 // Errors: InvalidArgument when launch and plan disagree about the number of ranks;
-// FailedPrecondition naming the ranks with another plan or in another place; DeadlineExceeded
-// naming the ranks that did not come; Unavailable when the store or a peer cannot be reached.
+// FailedPrecondition naming the ranks with another plan or in another place, or when
+// shared memory was demanded and cannot be had; DeadlineExceeded naming the ranks that did not
+// come; Unavailable when the store or a peer cannot be reached.
 absl::StatusOr<Groups> ConnectGroups(const Plan& plan, const LaunchConfig& launch,
                                      const GroupOptions& options = {});
 

@@ -1,5 +1,6 @@
 #include "runtime/process_group/connect_groups.h"
 
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,6 +18,7 @@
 namespace planc {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -144,14 +146,62 @@ void Exercise(const Plan& plan, int64_t rank, Groups* groups) {
   EXPECT_TRUE(groups->Shutdown().ok());
 }
 
-TEST(ConnectGroupsTest, AWholeMeshOverTcp) {
+// Connects a whole mesh and uses it; returns what rank 0 says about its transports.
+std::string ConnectAndExercise(TransportChoice transport) {
   const Plan plan = TestPlan(3);
   const absl::StatusOr<Socket> listener = ListenOn("127.0.0.1", 0);
-  ASSERT_TRUE(listener.ok());
+  GroupOptions options;
+  options.transport = transport;
+  std::string text;
   RunRanks(6, [&](int64_t rank) {
-    absl::StatusOr<Groups> groups = ConnectGroups(plan, LaunchOf(rank, 6, *listener));
+    absl::StatusOr<Groups> groups = ConnectGroups(plan, LaunchOf(rank, 6, *listener), options);
     ASSERT_TRUE(groups.ok()) << groups.status();
     Exercise(plan, rank, &*groups);
+    if (rank == 0) text = groups->TransportText();
+  });
+  return text;
+}
+
+TEST(ConnectGroupsTest, AWholeMeshOverTcp) {
+  EXPECT_EQ(ConnectAndExercise(TransportChoice::kTcp), "process groups of rank 0: 3 over TCP");
+}
+
+TEST(ConnectGroupsTest, AWholeMeshOnOneMachineSharesMemory) {
+  constexpr char kText[] = "process groups of rank 0: 3 over shared memory";
+  EXPECT_EQ(ConnectAndExercise(TransportChoice::kSharedMemory), kText);
+  EXPECT_EQ(ConnectAndExercise(TransportChoice::kAutomatic), kText);
+}
+
+// The system refuses shared memory as large as this process would need.
+class ScopedFileSizeLimit {
+ public:
+  explicit ScopedFileSizeLimit(rlim_t bytes) {
+    getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit limit{bytes, before_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~ScopedFileSizeLimit() { setrlimit(RLIMIT_FSIZE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+TEST(ConnectGroupsTest, WithoutSharedMemoryEverybodyUsesTcpAndSaysWhy) {
+  const ScopedFileSizeLimit limit(1 << 20);
+  EXPECT_THAT(ConnectAndExercise(TransportChoice::kAutomatic),
+              AllOf(HasSubstr("3 over TCP"),
+                    HasSubstr("\n  group embedding/dp cannot share memory: rank 0: files ")));
+}
+
+TEST(ConnectGroupsTest, SharedMemoryThatIsDemandedButRefusedIsAnError) {
+  const ScopedFileSizeLimit limit(1 << 20);
+  const Plan plan = TestPlan(1);
+  const absl::StatusOr<Socket> listener = ListenOn("127.0.0.1", 0);
+  GroupOptions options;
+  options.transport = TransportChoice::kSharedMemory;
+  RunRanks(2, [&](int64_t rank) {
+    const absl::Status status = ConnectGroups(plan, LaunchOf(rank, 2, *listener), options).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
   });
 }
 
@@ -225,6 +275,9 @@ TEST(ConnectGroupsTest, RanksInTheirPlacesConnect) {
         ConnectGroups(plan, SlurmLaunchOf(rank, rank < 2 ? "n1" : "n2", rank % 2, *listener));
     ASSERT_TRUE(groups.ok()) << groups.status();
     Exercise(plan, rank, &*groups);
+    // The two stages, on two machines, do not share memory.
+    EXPECT_STREQ(groups->Find(kTensor, Stream::kCompute)->transport(), "shared memory");
+    EXPECT_STREQ(groups->Find(kEnds, Stream::kData)->transport(), "TCP");
   });
 }
 
@@ -264,8 +317,11 @@ TEST(ConnectGroupsTest, TheWrongNumberOfRanksIsRefused) {
 }
 
 // What a surviving rank does when its peer is killed: exits with 7 if the error is the right one.
-[[noreturn]] void SurviveOrDie(const Plan& plan, int64_t rank, const Socket& listener) {
-  absl::StatusOr<Groups> groups = ConnectGroups(plan, LaunchOf(rank, 2, listener));
+[[noreturn]] void SurviveOrDie(const Plan& plan, int64_t rank, const Socket& listener,
+                               TransportChoice transport) {
+  GroupOptions options;
+  options.transport = transport;
+  absl::StatusOr<Groups> groups = ConnectGroups(plan, LaunchOf(rank, 2, listener), options);
   if (!groups.ok()) _exit(10);
   std::vector<float> arena(64);
   if (!groups->RegisterMemory(arena.data(), arena.size() * 4).ok()) _exit(11);
@@ -282,14 +338,14 @@ TEST(ConnectGroupsTest, TheWrongNumberOfRanksIsRefused) {
   _exit(absl::IsUnavailable(status) && named ? 7 : 12);
 }
 
-TEST(ConnectGroupsTest, AKilledProcessIsNoticedAndNamed) {
+void TestKilledProcess(TransportChoice transport) {
   const Plan plan = TestPlan(1);
   const absl::StatusOr<Socket> listener = ListenOn("127.0.0.1", 0);
   ASSERT_TRUE(listener.ok());
   std::vector<pid_t> ranks;
   for (int64_t rank = 0; rank < 2; ++rank) {
     const pid_t process = fork();
-    if (process == 0) SurviveOrDie(plan, rank, *listener);
+    if (process == 0) SurviveOrDie(plan, rank, *listener, transport);
     ranks.push_back(process);
   }
   int status = 0;
@@ -298,6 +354,11 @@ TEST(ConnectGroupsTest, AKilledProcessIsNoticedAndNamed) {
   ASSERT_EQ(waitpid(ranks[0], &status, 0), ranks[0]);
   ASSERT_TRUE(WIFEXITED(status));
   EXPECT_EQ(WEXITSTATUS(status), 7);
+}
+
+TEST(ConnectGroupsTest, AKilledProcessIsNoticedAndNamed) {
+  TestKilledProcess(TransportChoice::kTcp);
+  TestKilledProcess(TransportChoice::kSharedMemory);
 }
 
 }  // namespace

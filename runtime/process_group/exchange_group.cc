@@ -4,7 +4,7 @@
 #include <cstring>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
+#include "runtime/process_group/group_checks.h"
 #include "runtime/process_group/ordered_reduce.h"
 #include "schemas/collective.h"
 #include "schemas/status.h"
@@ -23,22 +23,9 @@ uint8_t* At(void* base, int64_t bytes) { return static_cast<uint8_t*>(base) + by
 ExchangeGroup::ExchangeGroup(GroupMembership membership)
     : membership_(std::move(membership)), inputs_(membership_.size()) {}
 
-absl::Status ExchangeGroup::CheckReducible(const char* operation, DType dtype) const {
-  if (IsReducible(dtype)) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("group ", membership_.name, ": ", operation,
-                                                 " does not reduce ", DTypeName(dtype)));
-}
-
-absl::Status ExchangeGroup::CheckPeer(const char* operation, int64_t peer) const {
-  if (peer >= 0 && peer < membership_.size() && peer != membership_.index) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("group ", membership_.name, ": ", operation,
-                                                 ": no peer ", peer, " among ", membership_.size(),
-                                                 " members"));
-}
-
 absl::Status ExchangeGroup::AllReduce(void* x, int64_t count, DType dtype, ReduceOp op,
                                       void* scratch) {
-  PLANC_RETURN_IF_ERROR(CheckReducible("all_reduce", dtype));
+  PLANC_RETURN_IF_ERROR(CheckReducible(membership_, "all_reduce", dtype));
   PLANC_RETURN_IF_ERROR(Begin("all_reduce"));
   if (membership_.size() == 1 || count == 0) return absl::OkStatus();
   return AllReduceIsDirect(count, SizeOf(dtype)) ? AllReduceDirect(x, count, dtype, op, scratch)
@@ -111,7 +98,7 @@ absl::Status ExchangeGroup::AllReduceChunked(void* x, int64_t count, DType dtype
 
 absl::Status ExchangeGroup::ReduceScatter(const void* x, void* y, int64_t count, DType dtype,
                                           void* scratch) {
-  PLANC_RETURN_IF_ERROR(CheckReducible("reduce_scatter", dtype));
+  PLANC_RETURN_IF_ERROR(CheckReducible(membership_, "reduce_scatter", dtype));
   PLANC_RETURN_IF_ERROR(Begin("reduce_scatter"));
   if (count == 0) return absl::OkStatus();
   const int64_t size = membership_.size();
@@ -152,14 +139,14 @@ absl::Status ExchangeGroup::AllGather(const void* x, void* y, int64_t count, DTy
 }
 
 absl::Status ExchangeGroup::Send(int64_t peer, const void* x, int64_t bytes) {
-  PLANC_RETURN_IF_ERROR(CheckPeer("send", peer));
+  PLANC_RETURN_IF_ERROR(CheckPeer(membership_, "send", peer));
   PLANC_RETURN_IF_ERROR(Begin("send"));
   PLANC_RETURN_IF_ERROR(PostSend(peer, x, bytes));
   return WaitAll();
 }
 
 absl::Status ExchangeGroup::Receive(int64_t peer, void* x, int64_t bytes) {
-  PLANC_RETURN_IF_ERROR(CheckPeer("receive", peer));
+  PLANC_RETURN_IF_ERROR(CheckPeer(membership_, "receive", peer));
   PLANC_RETURN_IF_ERROR(Begin("receive"));
   PLANC_RETURN_IF_ERROR(PostReceive(peer, x, bytes));
   return WaitAll();

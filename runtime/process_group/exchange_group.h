@@ -50,8 +50,6 @@ class ExchangeGroup : public ProcessGroup {
  private:
   absl::Status AllReduceDirect(void* x, int64_t count, DType dtype, ReduceOp op, void* scratch);
   absl::Status AllReduceChunked(void* x, int64_t count, DType dtype, ReduceOp op, void* scratch);
-  absl::Status CheckReducible(const char* operation, DType dtype) const;
-  absl::Status CheckPeer(const char* operation, int64_t peer) const;
 
   const GroupMembership membership_;
   std::atomic<int64_t> awaited_{-1};  // a rank

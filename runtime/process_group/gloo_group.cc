@@ -10,10 +10,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "gloo/transport/unbound_buffer.h"
 #include "runtime/process_group/exchange_group.h"
 #include "runtime/process_group/gloo_mesh.h"
+#include "runtime/process_group/group_checks.h"
 #include "schemas/status.h"
 
 namespace planc {
@@ -23,14 +23,6 @@ using Clock = std::chrono::steady_clock;
 
 // A slot no message uses: only a lost peer refuses a send to it.
 constexpr uint64_t kProbeSlot = ~uint64_t{0};
-constexpr size_t kRanksNamed = 8;
-
-std::string RankList(std::vector<int64_t> ranks) {
-  const size_t count = ranks.size();
-  if (count > kRanksNamed) ranks.resize(kRanksNamed);
-  return absl::StrCat(count == 1 ? "rank " : "ranks ", absl::StrJoin(ranks, ", "),
-                      count > kRanksNamed ? ", ..." : "");
-}
 
 // The messages of one process group, on gloo's unbound buffers. Each message from one member to
 // another has its own slot, counted on both sides, so that calls which do not match time out
@@ -46,6 +38,8 @@ class GlooGroup : public ExchangeGroup {
     AddRegion(tokens_.data(), static_cast<int64_t>(tokens_.size()));
     posted_.reserve(2 * slots_.size());
   }
+
+  const char* transport() const override { return "TCP"; }
 
   absl::Status RegisterMemory(void* base, int64_t bytes) override {
     if (bytes == 0) return absl::OkStatus();
@@ -133,7 +127,7 @@ class GlooGroup : public ExchangeGroup {
       posted_.push_back({buffer, peer, is_send, false});
       return absl::OkStatus();
     }
-    return absl::InvalidArgumentError(absl::StrCat(Where(), ": memory is not registered"));
+    return UnregisteredMemory(membership(), operation_);
   }
 
   // False when the group was aborted. Throws what gloo throws.
@@ -160,25 +154,15 @@ class GlooGroup : public ExchangeGroup {
     return absl::OkStatus();
   }
 
-  std::string Where() const {
-    return absl::StrCat("group ", membership().name, " (", RankList(membership().members),
-                        "): ", operation_, " on rank ", membership().members[membership().index]);
-  }
-
   // Decides what has happened and makes it the final status of the group.
   absl::Status Fail(const std::string& gloo_message) {
     if (aborted_.load()) {
       std::lock_guard<std::mutex> lock(abort_mutex_);
-      failure_ = absl::AbortedError(absl::StrCat(Where(), ": aborted: ", abort_reason_));
+      failure_ = AbortedCall(membership(), operation_, abort_reason_);
     } else if (Clock::now() >= deadline_) {
-      failure_ = absl::DeadlineExceededError(absl::StrCat(Where(), ": no answer from ",
-                                                          RankList(Unanswered()), " for ",
-                                                          timeout_.count() / 1000.0, " s"));
+      failure_ = UnansweredCall(membership(), operation_, Unanswered(), absl::FromChrono(timeout_));
     } else {
-      const std::vector<int64_t> lost = Lost();
-      failure_ = absl::UnavailableError(
-          lost.empty() ? absl::StrCat(Where(), ": ", gloo_message)
-                       : absl::StrCat(Where(), ": lost the connection to ", RankList(lost)));
+      failure_ = LostPeers(membership(), operation_, Lost(), gloo_message);
     }
     // The peers must not wait for this member until their own time-out.
     mesh_->Close();

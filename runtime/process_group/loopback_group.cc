@@ -11,7 +11,9 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "runtime/process_group/exchange_group.h"
+#include "runtime/process_group/group_checks.h"
 #include "runtime/process_group/memory_store.h"
+#include "schemas/status.h"
 
 namespace planc {
 
@@ -111,12 +113,14 @@ class LoopbackGroup : public ExchangeGroup {
         channel_(std::move(channel)),
         timeout_(timeout),
         tokens_(this->membership().size()) {
-    memory_.push_back({tokens_.data(), static_cast<int64_t>(tokens_.size())});
+    memory_.Add(tokens_.data(), static_cast<int64_t>(tokens_.size()));
   }
   ~LoopbackGroup() override { channel_->Leave(membership().index); }
 
+  const char* transport() const override { return "one process"; }
+
   absl::Status RegisterMemory(void* base, int64_t bytes) override {
-    memory_.push_back({static_cast<uint8_t*>(base), bytes});
+    memory_.Add(base, bytes);
     return absl::OkStatus();
   }
 
@@ -151,14 +155,8 @@ class LoopbackGroup : public ExchangeGroup {
 
  private:
   absl::Status Post(int64_t from, int64_t to, void* data, int64_t bytes) {
-    auto* const begin = static_cast<uint8_t*>(data);
-    const bool registered = std::any_of(memory_.begin(), memory_.end(), [&](const auto& range) {
-      return begin >= range.first && begin + bytes <= range.first + range.second;
-    });
-    if (!registered) {
-      return absl::InvalidArgumentError(absl::StrCat(Where(), ": memory is not registered"));
-    }
-    channel_->Post({from, to, begin, bytes}, from == membership().index);
+    PLANC_RETURN_IF_ERROR(memory_.Check(membership(), operation_, data, bytes));
+    channel_->Post({from, to, static_cast<uint8_t*>(data), bytes}, from == membership().index);
     return absl::OkStatus();
   }
 
@@ -179,27 +177,19 @@ class LoopbackGroup : public ExchangeGroup {
     return awaited.empty() ? absl::OkStatus() : Fail(awaited, lost);
   }
 
-  std::string Ranks(const std::vector<int64_t>& indices) const {
+  std::vector<int64_t> Ranks(const std::vector<int64_t>& indices) const {
     std::vector<int64_t> ranks;
     for (const int64_t index : indices) ranks.push_back(membership().members[index]);
-    return absl::StrCat(ranks.size() == 1 ? "rank " : "ranks ", absl::StrJoin(ranks, ", "));
-  }
-
-  std::string Where() const {
-    return absl::StrCat("group ", membership().name, " (ranks ",
-                        absl::StrJoin(membership().members, ", "), "): ", operation_, " on rank ",
-                        membership().members[membership().index]);
+    return ranks;
   }
 
   absl::Status Fail(const std::vector<int64_t>& awaited, const std::vector<int64_t>& lost) {
     if (aborted()) {
-      failure_ = absl::AbortedError(absl::StrCat(Where(), ": aborted: ", abort_reason_));
+      failure_ = AbortedCall(membership(), operation_, abort_reason_);
     } else if (!lost.empty()) {
-      failure_ =
-          absl::UnavailableError(absl::StrCat(Where(), ": lost the connection to ", Ranks(lost)));
+      failure_ = LostPeers(membership(), operation_, Ranks(lost));
     } else {
-      failure_ = absl::DeadlineExceededError(absl::StrCat(
-          Where(), ": no answer from ", Ranks(awaited), " for ", absl::FormatDuration(timeout_)));
+      failure_ = UnansweredCall(membership(), operation_, Ranks(awaited), timeout_);
     }
     channel_->Leave(membership().index);
     return failure_;
@@ -208,7 +198,7 @@ class LoopbackGroup : public ExchangeGroup {
   const std::shared_ptr<LoopbackChannel> channel_;
   const absl::Duration timeout_;
   std::vector<uint8_t> tokens_;
-  std::vector<std::pair<uint8_t*, int64_t>> memory_;  // registered
+  RegisteredMemory memory_;
   const char* operation_ = "start";
   absl::Time deadline_;
   absl::Status failure_;

@@ -50,6 +50,28 @@ struct Maximum {
   }
 };
 
+// All of a few arrays at once, each element in a register from its first load to its only store.
+template <typename Element, typename Combination, int kMembers>
+void ReduceFew(const void* const* inputs, void* out, int64_t count) {
+  using Traits = Arithmetic<Element>;
+  const Element* arrays[kMembers];
+  for (int member = 0; member < kMembers; ++member) {
+    arrays[member] = static_cast<const Element*>(inputs[member]);
+  }
+  Element* const result = static_cast<Element*>(out);
+  // An input is the same array as the result or disjoint from it.
+#pragma GCC ivdep
+  for (int64_t i = 0; i < count; ++i) {
+    typename Traits::Sum sum = Traits::Load(arrays[0][i]);
+#pragma GCC unroll 8
+    for (int member = 1; member < kMembers; ++member) {
+      sum = Combination::Combine(sum, Traits::Load(arrays[member][i]));
+    }
+    result[i] = Traits::Store(sum);
+  }
+}
+
+// Any number of arrays, one after the other into partial sums.
 template <typename Element, typename Combination>
 void ReduceBlock(const void* const* inputs, int64_t members, void* out, int64_t begin,
                  int64_t count) {
@@ -67,17 +89,29 @@ void ReduceBlock(const void* const* inputs, int64_t members, void* out, int64_t 
   for (int64_t i = 0; i < count; ++i) result[i] = Traits::Store(sums[i]);
 }
 
-template <typename Element>
-void ReduceElements(ReduceOp op, const void* const* inputs, int64_t members, void* out,
-                    int64_t count) {
-  for (int64_t begin = 0; begin < count; begin += kBlock) {
-    const int64_t block = std::min(kBlock, count - begin);
-    if (op == ReduceOp::kSum) {
-      ReduceBlock<Element, Sum>(inputs, members, out, begin, block);
-    } else {
-      ReduceBlock<Element, Maximum>(inputs, members, out, begin, block);
-    }
+template <typename Element, typename Combination>
+void ReduceElements(const void* const* inputs, int64_t members, void* out, int64_t count) {
+  switch (members) {
+    case 2:
+      return ReduceFew<Element, Combination, 2>(inputs, out, count);
+    case 3:
+      return ReduceFew<Element, Combination, 3>(inputs, out, count);
+    case 4:
+      return ReduceFew<Element, Combination, 4>(inputs, out, count);
+    case 8:
+      return ReduceFew<Element, Combination, 8>(inputs, out, count);
+    default:
+      for (int64_t begin = 0; begin < count; begin += kBlock) {
+        const int64_t block = std::min(kBlock, count - begin);
+        ReduceBlock<Element, Combination>(inputs, members, out, begin, block);
+      }
   }
+}
+
+template <typename Element>
+void ReduceBy(ReduceOp op, const void* const* inputs, int64_t members, void* out, int64_t count) {
+  if (op == ReduceOp::kSum) return ReduceElements<Element, Sum>(inputs, members, out, count);
+  ReduceElements<Element, Maximum>(inputs, members, out, count);
 }
 
 }  // namespace
@@ -90,11 +124,11 @@ void OrderedReduce(ReduceOp op, DType dtype, const void* const* inputs, int64_t 
                    int64_t count) {
   switch (dtype) {
     case DType::kF32:
-      return ReduceElements<float>(op, inputs, members, out, count);
+      return ReduceBy<float>(op, inputs, members, out, count);
     case DType::kBF16:
-      return ReduceElements<Bf16>(op, inputs, members, out, count);
+      return ReduceBy<Bf16>(op, inputs, members, out, count);
     case DType::kF64:
-      return ReduceElements<double>(op, inputs, members, out, count);
+      return ReduceBy<double>(op, inputs, members, out, count);
     case DType::kI32:
     case DType::kU8:
       break;

@@ -41,6 +41,9 @@ class ProcessGroup {
 
   virtual const GroupMembership& membership() const = 0;
 
+  // How the members reach each other, for messages: "shared memory", "TCP".
+  virtual const char* transport() const = 0;
+
   // Announces memory that operations will use. Called before the first operation, for each arena.
   virtual absl::Status RegisterMemory(void* base, int64_t bytes) = 0;
 

@@ -1,5 +1,6 @@
 // One suite for every ProcessGroup: what the plan's collectives mean, down to the last bit, and how
-// a group fails. Members are threads; gloo's talk over TCP, loopback's over memory.
+// a group fails. Members are threads; gloo's talk over TCP, those with shared memory map it once
+// each, as processes do, and loopback's read each other's.
 
 #include "runtime/process_group/process_group.h"
 
@@ -22,6 +23,7 @@
 #include "runtime/process_group/gloo_group.h"
 #include "runtime/process_group/loopback_group.h"
 #include "runtime/process_group/memory_store.h"
+#include "runtime/process_group/shared_memory_group.h"
 #include "schemas/collective.h"
 
 namespace planc {
@@ -29,7 +31,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-enum class Backend { kGloo, kLoopback };
+enum class Backend { kGloo, kSharedMemory, kLoopback };
 
 constexpr absl::Duration kLong = absl::Seconds(60);
 
@@ -86,6 +88,12 @@ class World {
     for (int64_t member = 0; member < size_; ++member) membership.members.push_back(10 + member);
     if (backend_ == Backend::kLoopback) {
       groups_[index] = loopback_.Join("wires", membership, timeout_);
+      return;
+    }
+    if (backend_ == Backend::kSharedMemory) {
+      auto group = ConnectSharedMemoryGroup("test", membership, &store_, kLong, timeout_);
+      ASSERT_TRUE(group.ok()) << group.status();
+      groups_[index] = *std::move(group);
       return;
     }
     auto network = GlooNetwork::Create("127.0.0.1");
@@ -424,19 +432,22 @@ TEST_P(ProcessGroupTest, AMemberThatDoesNotComeIsNamedAfterTheTimeout) {
   });
 }
 
+std::string NameOf(Backend backend) {
+  if (backend == Backend::kLoopback) return "Loopback";
+  return backend == Backend::kGloo ? "Gloo" : "SharedMemory";
+}
+
 std::vector<Case> AllCases() {
   std::vector<Case> cases;
-  for (const Backend backend : {Backend::kGloo, Backend::kLoopback}) {
-    for (int64_t size = 1; size <= 4; ++size) cases.push_back({backend, size});
+  for (const Backend backend : {Backend::kGloo, Backend::kSharedMemory, Backend::kLoopback}) {
+    for (const int64_t size : {1, 2, 3, 4, 5, 8}) cases.push_back({backend, size});
   }
   return cases;
 }
 
 INSTANTIATE_TEST_SUITE_P(Every, ProcessGroupTest, ::testing::ValuesIn(AllCases()),
                          [](const ::testing::TestParamInfo<Case>& info) {
-                           return absl::StrCat(
-                               info.param.backend == Backend::kGloo ? "Gloo" : "Loopback",
-                               info.param.size);
+                           return absl::StrCat(NameOf(info.param.backend), info.param.size);
                          });
 
 }  // namespace
