@@ -35,6 +35,9 @@ std::vector<std::string> NotModelled(const Plan& plan) {
         "memory that libraries keep for themselves: Gloo's buffers and sockets, oneDNN's");
     lines.push_back(
         "  primitive cache and packed copies, the C++ heap, code and stacks of the process");
+    lines.push_back(
+        "slots of groups in shared memory: up to 1 MiB a member, and 256 KiB for each direction");
+    lines.push_back("  of transfers between two");
     lines.push_back("page cache of data and checkpoint files");
   } else {
     lines.push_back(
