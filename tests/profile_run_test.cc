@@ -20,8 +20,10 @@ namespace {
 using ::nlohmann::json;
 using ::testing::HasSubstr;
 
-// Two steps of a small model on `ranks` ranks; returns the run directory.
-std::string RunWithProfile(const std::string& name, int ranks, const std::string& mesh) {
+// Two steps of a small model on `ranks` ranks, with assignments like "NAME=value" in front of the
+// command; returns the run directory.
+std::string RunWithProfile(const std::string& name, int ranks, const std::string& mesh,
+                           const std::string& environment = "") {
   const std::string folder = absl::StrCat(::testing::TempDir(), "/", name);
   std::filesystem::create_directories(folder);
   std::ofstream(folder + "/train.txt", std::ios::binary) << LearnableText(4000);
@@ -38,7 +40,8 @@ std::string RunWithProfile(const std::string& name, int ranks, const std::string
       << "run: {steps: 2, directory: run}\n";
   const std::string log = folder + "/planc.log";
   const int status = std::system(
-      absl::StrCat("planc/planc run ", folder, "/job.yaml --profile > ", log, " 2>&1").c_str());
+      absl::StrCat(environment, " planc/planc run ", folder, "/job.yaml --profile > ", log, " 2>&1")
+          .c_str());
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << ReadText(log);
   EXPECT_THAT(ReadText(log), HasSubstr("Profile of rank 0, last step: "));
   return folder + "/run";
@@ -53,6 +56,17 @@ TEST(ProfileRun, OneRankHasATableAndATrace) {
   const json trace = json::parse(ReadText(run + "/profile-rank-0.json"));
   EXPECT_TRUE(std::any_of(trace.begin(), trace.end(),
                           [](const json& event) { return event.at("name") == "matmul"; }));
+}
+
+TEST(ProfileRun, OpenMpBindingTakesNoCores) {
+  const auto threads = [](const std::string& run) {
+    const std::string table = ReadText(run + "/profile-rank-0.txt");
+    const size_t begin = table.find("measured with ");
+    return table.substr(begin, table.find(':', begin) - begin);
+  };
+  const std::string free = threads(RunWithProfile("free", 1, ""));
+  EXPECT_THAT(free, HasSubstr(" thread"));
+  EXPECT_EQ(threads(RunWithProfile("bound", 1, "", "OMP_PROC_BIND=true")), free);
 }
 
 TEST(ProfileRun, SeveralRanksShareATrace) {

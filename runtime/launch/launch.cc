@@ -1,5 +1,6 @@
 #include "runtime/launch/launch.h"
 
+#include <omp.h>
 #include <sched.h>
 #include <unistd.h>
 
@@ -232,7 +233,17 @@ int AvailableCores() {
   cpu_set_t cores;
   CPU_ZERO(&cores);
   if (sched_getaffinity(0, sizeof(cores), &cores) != 0) return 1;
-  return std::max(1, CPU_COUNT(&cores));
+  // With OMP_PROC_BIND, libgomp has tied this thread to the first of its places before main, and
+  // every thread that planc starts would inherit that.
+  const int before = CPU_COUNT(&cores);
+  for (int place = 0; place < omp_get_num_places(); ++place) {
+    std::vector<int> members(omp_get_place_num_procs(place));
+    omp_get_place_proc_ids(place, members.data());
+    for (const int core : members) CPU_SET(core, &cores);
+  }
+  const int all = CPU_COUNT(&cores);
+  if (all > before && sched_setaffinity(0, sizeof(cores), &cores) != 0) return before;
+  return std::max(1, all);
 }
 
 }  // namespace planc

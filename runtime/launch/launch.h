@@ -58,7 +58,8 @@ absl::StatusOr<LaunchConfig> DetectLaunch(const Environment& environment, int co
 // Of this process.
 absl::StatusOr<LaunchConfig> DetectLaunch();
 
-// Cores that the operating system lets this process use.
+// Cores that the operating system lets this process use. Lets the calling thread use all of them,
+// where OpenMP had tied it to fewer (OMP_PROC_BIND, OMP_PLACES).
 int AvailableCores();
 
 }  // namespace planc
