@@ -22,7 +22,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 KEYS = ("layers", "hidden", "heads", "kv_heads", "ffn", "vocab", "sequence", "batch")
 CASES = {
     "llama-512": ("llama", (12, 512, 8, 8, 1376, 8192, 512, 4)),
-    "llama-2048": ("llama", (12, 512, 8, 4, 1376, 8192, 2048, 1)),
+    "llama-2048": ("llama", (12, 512, 8, 4, 1376, 8192, 2048, 4)),
     "gpt2-124m": ("gpt2", (12, 768, 12, 12, 3072, 50257, 1024, 1)),
 }
 WARM_UP = 1  # steps
