@@ -39,22 +39,13 @@ HWY_INLINE void DifferentiateRow(int64_t visible, float lse, float delta, float*
 // The rows of probabilities and d_logits of a tile, and its part of dq = dS k.
 void BackwardQueryTile(const AttentionShape& shape, const Tile& tile,
                        const BackwardHeadBlocks& blocks) {
-  const int64_t padded_dim = RoundUp(shape.head_dim, kPanelWidth);
   TileLogits(shape, tile, blocks.queries, blocks.keys, blocks.probabilities);
   TileLogits(shape, tile, blocks.d_output, blocks.values, blocks.d_logits);
   for (int64_t r = tile.FirstStrip(0); r < tile.queries; ++r) {
     DifferentiateRow(std::max<int64_t>(0, tile.Visible(r)), blocks.lse[r], blocks.delta[r],
                      blocks.probabilities + r * kKeyBlock, blocks.d_logits + r * kKeyBlock);
   }
-  for (int64_t column = 0; column < padded_dim; column += kPanelWidth) {
-    const float* panel = blocks.key_rows + column * shape.sequence + tile.key * kPanelWidth;
-    for (int64_t row = tile.FirstStrip(0); row < tile.queries; row += kStripRows) {
-      const int64_t rows = std::min<int64_t>(kStripRows, tile.queries - row);
-      StripProductOf<true>(rows, tile.Visible(row + rows - 1),
-                           LeftRows{blocks.d_logits + row * kKeyBlock, kKeyBlock}, panel,
-                           blocks.d_queries + row * padded_dim + column, padded_dim);
-    }
-  }
+  AddKeyProduct(shape, tile, blocks.d_logits, blocks.key_rows, blocks.d_queries);
 }
 
 // gradients += left^T right over the queries of a tile: dv of P and do, dk of dS and q. Queries

@@ -113,6 +113,22 @@ inline void TileLogits(const AttentionShape& shape, const Tile& tile, const floa
   }
 }
 
+// out[48][padded D] += weights[48][kKeyBlock] times the rows of the tile's keys, where `panels` are
+// those of a matrix [sequence, D]. Queries skip the keys that no query of their strip sees.
+inline void AddKeyProduct(const AttentionShape& shape, const Tile& tile, const float* weights,
+                          const float* panels, float* out) {
+  const int64_t padded_dim = RoundUp(shape.head_dim, kPanelWidth);
+  for (int64_t column = 0; column < padded_dim; column += kPanelWidth) {
+    const float* panel = panels + column * shape.sequence + tile.key * kPanelWidth;
+    for (int64_t row = tile.FirstStrip(0); row < tile.queries; row += kStripRows) {
+      const int64_t rows = std::min<int64_t>(kStripRows, tile.queries - row);
+      StripProductOf<true>(rows, tile.Visible(row + rows - 1),
+                           LeftRows{weights + row * kKeyBlock, kKeyBlock}, panel,
+                           out + row * padded_dim + column, padded_dim);
+    }
+  }
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace planc::host
 HWY_AFTER_NAMESPACE();

@@ -91,15 +91,7 @@ void ForwardTile(const AttentionShape& shape, const Tile& tile, const ForwardHea
                 padded_dim, blocks.output + r * padded_dim, blocks.maximum + r, blocks.sum + r);
     }
   }
-  for (int64_t column = 0; column < padded_dim; column += kPanelWidth) {
-    const float* panel = blocks.values + column * shape.sequence + tile.key * kPanelWidth;
-    for (int64_t row = tile.FirstStrip(0); row < tile.queries; row += kStripRows) {
-      const int64_t rows = std::min<int64_t>(kStripRows, tile.queries - row);
-      StripProductOf<true>(rows, tile.Visible(row + rows - 1),
-                           LeftRows{blocks.logits + row * kKeyBlock, kKeyBlock}, panel,
-                           blocks.output + row * padded_dim + column, padded_dim);
-    }
-  }
+  AddKeyProduct(shape, tile, blocks.logits, blocks.values, blocks.output);
 }
 
 // One block of queries of one head: o and lse of those rows.

@@ -10,8 +10,8 @@ namespace planc::host {
 // layout, and with it every workspace size, is the same on every machine.
 constexpr int64_t kPanelWidth = 16;
 
-// Left operands are packed in groups of this many rows: a multiple of the rows that one block
-// product keeps in registers on any machine (6 with AVX2, 12 with AVX-512).
+// Left operands are cut into blocks between groups of this many rows: a multiple of the rows that
+// one block product keeps in registers on any machine (6 with AVX2, 12 with AVX-512).
 constexpr int64_t kRowGroup = 12;
 
 constexpr int64_t RoundUp(int64_t value, int64_t multiple) {

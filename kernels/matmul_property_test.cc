@@ -53,6 +53,17 @@ struct MatmulProblem {
     shape.ldc = c.stride();
   }
 
+  // Computes c with the packed kernel, and expects the same bits whatever repeats it.
+  void RunPacked() {
+    ExpectReproducible(
+        {&c}, [&](int) { return MatmulWorkspaceBytes(shape); },
+        [&](KernelContext& context) {
+          auto product = Matmul::Create(shape, context.threads, MatmulImplementation::kPacked);
+          ASSERT_TRUE(product.ok()) << product.status();
+          (*product)->Run(a.data(), b.data(), c.data(), context);
+        });
+  }
+
   // Every element summed in double. fp32 sums of k products and the old element, in any order and
   // with or without fused operations, err by at most k + 1 units of the sum of absolute values:
   // each of them meets at most that many roundings. A product may lose half a denormal.
@@ -103,13 +114,7 @@ TEST(MatmulProperty, PackedAgreesWithTheReference) {
     MatmulProblem p(random, shape, a_kind, is_extreme ? ValueKind::kNormal : random.Kind());
     SCOPED_TRACE(ShapeText(p.shape));
     const std::vector<Bounded> expected = p.Expected();
-    ExpectReproducible(
-        {&p.c}, [&](int) { return MatmulWorkspaceBytes(p.shape); },
-        [&](KernelContext& context) {
-          auto product = Matmul::Create(p.shape, context.threads, MatmulImplementation::kPacked);
-          ASSERT_TRUE(product.ok()) << product.status();
-          (*product)->Run(p.a.data(), p.b.data(), p.c.data(), context);
-        });
+    p.RunPacked();
     ExpectAgrees(p.c, expected, "c");
   });
 }
@@ -155,13 +160,7 @@ TEST(MatmulProperty, NonFiniteOperandsSpoilTheirRowsAndColumnsAlone) {
     p.a.Set(shape.transpose_a ? p_a : row, shape.transpose_a ? row : p_a, kNan);
     p.b.Set(shape.transpose_b ? column : p_b, shape.transpose_b ? p_b : column, kNan);
     SCOPED_TRACE(ShapeText(p.shape));
-    ExpectReproducible(
-        {&p.c}, [&](int) { return MatmulWorkspaceBytes(p.shape); },
-        [&](KernelContext& context) {
-          auto product = Matmul::Create(p.shape, context.threads, MatmulImplementation::kPacked);
-          ASSERT_TRUE(product.ok()) << product.status();
-          (*product)->Run(p.a.data(), p.b.data(), p.c.data(), context);
-        });
+    p.RunPacked();
     for (int64_t i = 0; i < shape.m; ++i) {
       for (int64_t j = 0; j < shape.n; ++j) {
         ASSERT_EQ(std::isnan(p.c.At(i, j)), i == row || j == column) << i << ", " << j;

@@ -66,6 +66,7 @@ class SharedMemoryGroup : public ProcessGroup {
   absl::Status CheckMemory(const char* operation, const void* data, int64_t bytes) const {
     return memory_.Check(membership(), operation, data, bytes);
   }
+  absl::Status BeginMessage(const char* operation, int64_t peer, const void* x, int64_t bytes);
   absl::Status Reduce(ReduceOp op, DType dtype, const void* own, int64_t part, void* out,
                       int64_t count);
   absl::Status AllReduceDirect(void* x, int64_t count, DType dtype, ReduceOp op);
@@ -233,11 +234,15 @@ absl::Status SharedMemoryGroup::AllGather(const void* x, void* y, int64_t count,
   return absl::OkStatus();
 }
 
+absl::Status SharedMemoryGroup::BeginMessage(const char* operation, int64_t peer, const void* x,
+                                             int64_t bytes) {
+  PLANC_RETURN_IF_ERROR(CheckPeer(membership(), operation, peer));
+  PLANC_RETURN_IF_ERROR(exchange_.Begin(operation, CallOf(CallKind::kMessage, bytes)));
+  return CheckMemory(operation, x, bytes);
+}
+
 absl::Status SharedMemoryGroup::Send(int64_t peer, const void* x, int64_t bytes) {
-  constexpr char kOperation[] = "send";
-  PLANC_RETURN_IF_ERROR(CheckPeer(membership(), kOperation, peer));
-  PLANC_RETURN_IF_ERROR(exchange_.Begin(kOperation, CallOf(CallKind::kMessage, bytes)));
-  PLANC_RETURN_IF_ERROR(CheckMemory(kOperation, x, bytes));
+  PLANC_RETURN_IF_ERROR(BeginMessage("send", peer, x, bytes));
   constexpr int64_t kPiece = SharedExchange::kPieceBytes;
   int64_t begin = 0;
   do {
@@ -250,10 +255,7 @@ absl::Status SharedMemoryGroup::Send(int64_t peer, const void* x, int64_t bytes)
 }
 
 absl::Status SharedMemoryGroup::Receive(int64_t peer, void* x, int64_t bytes) {
-  constexpr char kOperation[] = "receive";
-  PLANC_RETURN_IF_ERROR(CheckPeer(membership(), kOperation, peer));
-  PLANC_RETURN_IF_ERROR(exchange_.Begin(kOperation, CallOf(CallKind::kMessage, bytes)));
-  PLANC_RETURN_IF_ERROR(CheckMemory(kOperation, x, bytes));
+  PLANC_RETURN_IF_ERROR(BeginMessage("receive", peer, x, bytes));
   constexpr int64_t kPiece = SharedExchange::kPieceBytes;
   int64_t begin = 0;
   do {

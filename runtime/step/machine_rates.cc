@@ -7,6 +7,7 @@
 
 #include "kernels/elementwise.h"
 #include "kernels/matmul.h"
+#include "runtime/device/static_arena.h"
 #include "runtime/step/profile.h"
 #include "schemas/dtype.h"
 #include "schemas/status.h"
@@ -14,31 +15,10 @@
 namespace planc {
 namespace {
 
+// Of the memory that is measured with, for messages.
+constexpr char kName[] = "machine rates";
 // Long enough for a quiet moment, on a machine that others use too.
 constexpr int64_t kMeasuringNanoseconds = 200'000'000;
-
-// Memory of a device, given back at the end.
-class DeviceMemory {
- public:
-  static absl::StatusOr<DeviceMemory> Allocate(Device* device, int64_t bytes) {
-    PLANC_ASSIGN_OR_RETURN(void* const memory, device->Allocate(bytes));
-    return DeviceMemory(device, memory);
-  }
-  DeviceMemory(DeviceMemory&& other) : device_(other.device_), memory_(other.memory_) {
-    other.memory_ = nullptr;
-  }
-  ~DeviceMemory() {
-    if (memory_ != nullptr) device_->Release(memory_);
-  }
-
-  void* get() const { return memory_; }
-
- private:
-  DeviceMemory(Device* device, void* memory) : device_(device), memory_(memory) {}
-
-  Device* device_;
-  void* memory_;
-};
 
 // Seconds of the fastest run, after one to warm up.
 template <typename Body>
@@ -61,20 +41,20 @@ absl::StatusOr<double> ProductRate(Device* device, int threads, DType dtype) {
   const host::MatmulShape shape = {
       .m = size, .n = size, .k = size, .transpose_b = true, .a = dtype, .b = dtype, .c = dtype};
   const int64_t bytes = size * size * SizeOf(dtype);
-  PLANC_ASSIGN_OR_RETURN(const DeviceMemory a, DeviceMemory::Allocate(device, bytes));
-  PLANC_ASSIGN_OR_RETURN(const DeviceMemory b, DeviceMemory::Allocate(device, bytes));
-  PLANC_ASSIGN_OR_RETURN(const DeviceMemory c, DeviceMemory::Allocate(device, bytes));
   const int64_t workspace_bytes = host::MatmulWorkspaceBytes(shape);
-  PLANC_ASSIGN_OR_RETURN(const DeviceMemory workspace,
-                         DeviceMemory::Allocate(device, workspace_bytes));
-  host::KernelContext context = {workspace.get(), static_cast<size_t>(workspace_bytes), threads};
+  StaticArena a(device, kName), b(device, kName), c(device, kName), workspace(device, kName);
+  PLANC_RETURN_IF_ERROR(a.Allocate(bytes));
+  PLANC_RETURN_IF_ERROR(b.Allocate(bytes));
+  PLANC_RETURN_IF_ERROR(c.Allocate(bytes));
+  PLANC_RETURN_IF_ERROR(workspace.Allocate(workspace_bytes));
+  host::KernelContext context = {workspace.base(), static_cast<size_t>(workspace_bytes), threads};
   double rate = 0;
   for (const auto implementation :
        {host::MatmulImplementation::kPacked, host::MatmulImplementation::kOneDnn}) {
     const auto product = host::Matmul::Create(shape, threads, implementation);
     if (!product.ok()) continue;  // oneDNN does not have each type on each machine
     const double seconds =
-        BestSeconds([&] { (*product)->Run(a.get(), b.get(), c.get(), context); });
+        BestSeconds([&] { (*product)->Run(a.base(), b.base(), c.base(), context); });
     rate = std::max(rate, 2 * static_cast<double>(size * size * size) / seconds);
   }
   return rate;
@@ -84,11 +64,12 @@ absl::StatusOr<double> ProductRate(Device* device, int threads, DType dtype) {
 // would be read first by the cache, uncounted.
 absl::StatusOr<double> MemoryRate(Device* device, int threads) {
   constexpr int64_t kBytes = int64_t{128} << 20;
-  PLANC_ASSIGN_OR_RETURN(const DeviceMemory a, DeviceMemory::Allocate(device, kBytes));
-  PLANC_ASSIGN_OR_RETURN(const DeviceMemory b, DeviceMemory::Allocate(device, kBytes));
+  StaticArena a(device, kName), b(device, kName);
+  PLANC_RETURN_IF_ERROR(a.Allocate(kBytes));
+  PLANC_RETURN_IF_ERROR(b.Allocate(kBytes));
   host::KernelContext context = {nullptr, 0, threads};
   const host::AccumulateArgs args = {
-      .elements = kBytes / SizeOf(DType::kF32), .source = a.get(), .destination = b.get()};
+      .elements = kBytes / SizeOf(DType::kF32), .source = a.base(), .destination = b.base()};
   const double seconds = BestSeconds([&] { host::Accumulate(args, context); });
   return 3.0 * static_cast<double>(kBytes) / seconds;
 }

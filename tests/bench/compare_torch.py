@@ -11,12 +11,12 @@ pass (recompute: selective); PyTorch keeps them, as it does unless told otherwis
 import argparse
 import json
 import os
-import random
 import statistics
-import struct
 import subprocess
 import sys
 import tempfile
+
+from planc_run import run_planc
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 KEYS = ("layers", "hidden", "heads", "kv_heads", "ffn", "vocab", "sequence", "batch")
@@ -42,20 +42,11 @@ run: {{steps: {steps}, directory: run}}
 """
 
 
-def run_planc(args, folder, shape, family, dtype):
+def train_planc(args, folder, shape, family, dtype):
     fields = dict(zip(KEYS, shape), family=family, dtype=dtype, steps=args.steps, ranks=args.ranks)
     fields["total"] = fields["batch"] * args.ranks
-    with open(os.path.join(folder, "job.yaml"), "w", encoding="utf-8") as file:
-        file.write(JOB.format(**fields))
-    tokens = args.steps * fields["total"] * fields["sequence"] + fields["sequence"] + 1
-    source = random.Random(1)
-    with open(os.path.join(folder, "tokens.bin"), "wb") as file:
-        values = [source.randrange(fields["vocab"]) for _ in range(tokens)]
-        file.write(struct.pack(f"<{tokens}H", *values))
-    command = [args.planc, "run", os.path.join(folder, "job.yaml")]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    with open(os.path.join(folder, "run", "metrics.jsonl"), encoding="utf-8") as file:
-        rows = [json.loads(line) for line in file]
+    rows = run_planc(args.planc, folder, JOB.format(**fields), args.steps * fields["total"],
+                     fields["sequence"], fields["vocab"])
     return {
         "step_seconds": [row["step_seconds"] for row in rows],
         "tokens": fields["total"] * fields["sequence"],
@@ -63,7 +54,7 @@ def run_planc(args, folder, shape, family, dtype):
     }
 
 
-def run_torch(args, shape, family, dtype, compiled):
+def train_torch(args, shape, family, dtype, compiled):
     command = [sys.executable, os.path.join(HERE, "torch_train.py"), f"--family={family}",
                f"--dtype={dtype}", f"--steps={args.steps}"]
     command += [f"--{key}={value}" for key, value in zip(KEYS, shape)]
@@ -102,9 +93,9 @@ def main():
             ours, theirs = [], {}
             for _ in range(args.rounds):
                 with tempfile.TemporaryDirectory() as folder:
-                    ours.append(run_planc(args, folder, shape, family, dtype))
+                    ours.append(train_planc(args, folder, shape, family, dtype))
                 for compiled in (False, True) if args.compile else (False,):
-                    result = run_torch(args, shape, family, dtype, compiled)
+                    result = train_torch(args, shape, family, dtype, compiled)
                     theirs.setdefault(result["tool"], []).append(result)
             speed = statistics.median(map(tokens_per_second, ours))
             peak = max(result["peak_bytes"] for result in ours)

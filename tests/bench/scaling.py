@@ -11,12 +11,11 @@ import argparse
 import csv
 import json
 import os
-import random
 import re
-import struct
-import subprocess
 import sys
 import tempfile
+
+from planc_run import run_planc
 
 WARM_UP = 1  # steps
 FAMILIES = ("products", "attention", "norms", "rotary", "activations", "embedding", "loss",
@@ -72,18 +71,6 @@ SERIES = {"sequence": sequence_points, "layers": layer_points, "microbatches": m
           "ranks": rank_points}
 
 
-def write_inputs(folder, point, dtype, steps):
-    total = point["micro"] * point["microbatches"] * point["dp"]
-    with open(os.path.join(folder, "job.yaml"), "w", encoding="utf-8") as file:
-        file.write(JOB.format(**point, total=total, dtype=dtype, steps=steps))
-    tokens = steps * total * point["sequence"] + point["sequence"] + 1
-    source = random.Random(1)
-    with open(os.path.join(folder, "tokens.bin"), "wb") as file:
-        values = [source.randrange(point["vocab"]) for _ in range(tokens)]
-        file.write(struct.pack(f"<{tokens}H", *values))
-    return total * point["sequence"]
-
-
 def number(pattern, text):
     """The number that the first group of `pattern` finds; an error when the text has none."""
     found = re.search(pattern, text, re.MULTILINE)
@@ -110,14 +97,13 @@ def read_profile(path):
 
 def run_point(args, changes):
     point = {**BASE, **changes}
+    total = point["micro"] * point["microbatches"] * point["dp"]
+    tokens = total * point["sequence"]
+    job = JOB.format(**point, total=total, dtype=args.dtype, steps=args.steps)
     with tempfile.TemporaryDirectory() as folder:
-        tokens = write_inputs(folder, point, args.dtype, args.steps)
-        subprocess.run([args.planc, "run", os.path.join(folder, "job.yaml"), "--profile"],
-                       check=True, stdout=subprocess.DEVNULL)
-        run = os.path.join(folder, "run")
-        with open(os.path.join(run, "metrics.jsonl"), encoding="utf-8") as file:
-            rows = [json.loads(line) for line in file]
-        profile = read_profile(os.path.join(run, "profile-rank-0.txt"))
+        rows = run_planc(args.planc, folder, job, args.steps * total, point["sequence"],
+                         point["vocab"], "--profile")
+        profile = read_profile(os.path.join(folder, "run", "profile-rank-0.txt"))
     seconds = min(row["step_seconds"] for row in rows[WARM_UP:])
     return {**{key: point[key] for key in COLUMNS if key in point}, "tokens_per_step": tokens,
             "step_seconds": seconds, "tokens_per_second": tokens / seconds,
