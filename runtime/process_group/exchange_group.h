@@ -27,13 +27,15 @@ class ExchangeGroup : public ProcessGroup {
   absl::Status Send(int64_t peer, const void* x, int64_t bytes) override;
   absl::Status Receive(int64_t peer, void* x, int64_t bytes) override;
   absl::Status Barrier() override;
-  int64_t AwaitedRank() const override { return awaited_.load(std::memory_order_relaxed); }
+  int64_t AwaitedRank() const override {
+    const int64_t member = AwaitedMember();
+    return member < 0 ? -1 : membership_.members[member];
+  }
 
  protected:
   // Publishes the member whose message the child class waits for; -1: none.
-  void Await(int64_t member) {
-    awaited_.store(member < 0 ? -1 : membership_.members[member], std::memory_order_relaxed);
-  }
+  void Await(int64_t member) { awaited_.store(member, std::memory_order_relaxed); }
+  int64_t AwaitedMember() const { return awaited_.load(std::memory_order_relaxed); }
   // Starts a new operation; `operation` is a literal, for messages. Returns the final error if the
   // group has failed.
   virtual absl::Status Begin(const char* operation) = 0;
@@ -52,7 +54,7 @@ class ExchangeGroup : public ProcessGroup {
   absl::Status AllReduceChunked(void* x, int64_t count, DType dtype, ReduceOp op, void* scratch);
 
   const GroupMembership membership_;
-  std::atomic<int64_t> awaited_{-1};  // a rank
+  std::atomic<int64_t> awaited_{-1};  // a member
   std::vector<const void*> inputs_;   // of the sum in progress, by member
 };
 

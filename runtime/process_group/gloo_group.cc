@@ -14,6 +14,7 @@
 #include "runtime/process_group/exchange_group.h"
 #include "runtime/process_group/gloo_mesh.h"
 #include "runtime/process_group/group_checks.h"
+#include "runtime/process_group/lost_peer_watch.h"
 #include "schemas/status.h"
 
 namespace planc {
@@ -29,15 +30,19 @@ constexpr uint64_t kProbeSlot = ~uint64_t{0};
 // instead of mixing their bytes.
 class GlooGroup : public ExchangeGroup {
  public:
-  GlooGroup(std::shared_ptr<GlooMesh> mesh, GroupMembership membership, absl::Duration timeout)
+  GlooGroup(std::shared_ptr<GlooMesh> mesh, std::shared_ptr<LostPeerWatch> watch,
+            GroupMembership membership, absl::Duration timeout)
       : ExchangeGroup(std::move(membership)),
         mesh_(std::move(mesh)),
+        watch_(std::move(watch)),
         timeout_(absl::ToChronoMilliseconds(timeout)),
         slots_(this->membership().size()),
         tokens_(this->membership().size()) {
     AddRegion(tokens_.data(), static_cast<int64_t>(tokens_.size()));
     posted_.reserve(2 * slots_.size());
+    watch_->Add(this, [this] { WakeFromLostPeer(); });
   }
+  ~GlooGroup() override { watch_->Remove(this); }
 
   const char* transport() const override { return "TCP"; }
 
@@ -130,21 +135,43 @@ class GlooGroup : public ExchangeGroup {
     return UnregisteredMemory(membership(), operation_);
   }
 
-  // False when the group was aborted. Throws what gloo throws.
+  // False when the group was aborted or WakeFromLostPeer came. Throws what gloo throws.
   static bool WaitFor(Posted* message, std::chrono::milliseconds time) {
     message->done = message->is_send ? message->buffer->waitSend(nullptr, time)
                                      : message->buffer->waitRecv(nullptr, time);
     return message->done;
   }
 
+  bool AwaitMessage(Posted* message) {
+    wait_.fetch_add(1);
+    Await(message->peer);
+    // Rounded up: when gloo gives up, the deadline has passed.
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline_ - Clock::now());
+    return WaitFor(message, std::max(left, std::chrono::milliseconds(1)));
+  }
+
+  // Ends a wait for a lost peer that lasts longer than a period of the watch, once. A message that
+  // has arrived counts even if its sender is gone since, so the one who waits looks once more; if
+  // that wait does not end either, the message will not come.
+  void WakeFromLostPeer() {
+    const uint64_t wait = wait_.load();
+    const int64_t peer = AwaitedMember();
+    const bool is_old = std::exchange(wait_seen_, wait) == wait;
+    if (!is_old || wait == wait_woken_ || peer < 0 || !mesh_->IsLost(peer)) return;
+    wait_woken_ = wait;
+    std::lock_guard<std::mutex> lock(abort_mutex_);
+    for (const Region& region : regions_) {
+      region.buffers[peer]->abortWaitRecv();
+      region.buffers[peer]->abortWaitSend();
+    }
+  }
+
   absl::Status Wait(bool sends_too) {
     try {
       for (Posted& message : posted_) {
         if (message.done || (message.is_send && !sends_too)) continue;
-        Await(message.peer);
-        // Rounded up: when gloo gives up, the deadline has passed.
-        const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline_ - Clock::now());
-        if (!WaitFor(&message, std::max(left, std::chrono::milliseconds(1)))) return Fail("");
+        if (AwaitMessage(&message)) continue;
+        if (aborted_.load() || !AwaitMessage(&message)) return Fail("");
       }
     } catch (const std::exception& error) {
       return Fail(error.what());
@@ -198,6 +225,7 @@ class GlooGroup : public ExchangeGroup {
   }
 
   const std::shared_ptr<GlooMesh> mesh_;
+  const std::shared_ptr<LostPeerWatch> watch_;
   const std::chrono::milliseconds timeout_;
   std::vector<Slots> slots_;  // by member
   std::vector<uint8_t> tokens_;
@@ -206,6 +234,9 @@ class GlooGroup : public ExchangeGroup {
   const char* operation_ = "start";
   Clock::time_point deadline_{};
   absl::Status failure_;
+  std::atomic<uint64_t> wait_{0};  // counts waits for one message
+  uint64_t wait_seen_ = 0;         // of the watch: by its last look
+  uint64_t wait_woken_ = 0;        // of the watch
 
   std::mutex abort_mutex_;  // abort_reason_, and regions_ against RegisterMemory
   std::atomic<bool> aborted_{false};
@@ -228,13 +259,14 @@ class GlooTcpNetwork : public GlooNetwork {
     }
     std::vector<std::unique_ptr<ProcessGroup>> groups;
     for (const GroupMembership& membership : memberships) {
-      groups.push_back(std::make_unique<GlooGroup>(*mesh, membership, operation_timeout));
+      groups.push_back(std::make_unique<GlooGroup>(*mesh, watch_, membership, operation_timeout));
     }
     return groups;
   }
 
  private:
   const std::unique_ptr<GlooDevice> device_;
+  const std::shared_ptr<LostPeerWatch> watch_ = std::make_shared<LostPeerWatch>();
 };
 
 }  // namespace

@@ -1,8 +1,10 @@
 #include "runtime/process_group/gloo_mesh.h"
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <exception>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -17,6 +19,9 @@ namespace {
 
 // Gloo waits five times its context's time-out for a connection.
 constexpr int kGlooConnectFactor = 5;
+
+// Beyond the slots of messages and of the probe in gloo_group.cc.
+constexpr uint64_t kUnusedSlot = ~uint64_t{0} - 1;
 
 // planc's store as gloo wants it: errors are exceptions, and one deadline bounds all waits.
 class RendezvousStore : public gloo::rendezvous::Store {
@@ -64,6 +69,24 @@ void IgnoreBrokenPipes() {
 }
 
 }  // namespace
+
+GlooMesh::GlooMesh(std::shared_ptr<gloo::Context> context) : context_(std::move(context)) {
+  for (int member = 0; member < context_->size; ++member) {
+    never_received_.push_back(context_->createUnboundBuffer(nullptr, 0));
+    if (member != context_->rank) never_received_.back()->recv(member, kUnusedSlot, 0, 0);
+  }
+}
+
+bool GlooMesh::IsLost(int64_t member) {
+  // An aborted wait returns at once, but throws if its connection is broken.
+  never_received_[member]->abortWaitRecv();
+  try {
+    never_received_[member]->waitRecv(nullptr, std::chrono::hours(1));
+    return false;
+  } catch (const std::exception&) {
+    return true;
+  }
+}
 
 void GlooMesh::Close() {
   std::call_once(closed_, [this] { context_->closeConnections(); });

@@ -20,16 +20,24 @@ namespace planc {
 // The connections among the members of one group.
 class GlooMesh {
  public:
-  explicit GlooMesh(std::shared_ptr<gloo::Context> context) : context_(std::move(context)) {}
+  // Throws what gloo throws when a peer is lost already.
+  explicit GlooMesh(std::shared_ptr<gloo::Context> context);
+  // Hangs up first: no connection may break while its buffer is destroyed.
+  ~GlooMesh() { Close(); }
 
   std::unique_ptr<gloo::transport::UnboundBuffer> CreateBuffer(void* base, size_t bytes) {
     return context_->createUnboundBuffer(base, bytes);
   }
+  // Whether the connection to another member broke, or was given up after a time-out. Costs neither
+  // time nor a message. Called by one thread.
+  bool IsLost(int64_t member);
   // Hangs up on all peers, once. Thread-safe.
   void Close();
 
  private:
   const std::shared_ptr<gloo::Context> context_;
+  // By member: waits for a message that nobody sends.
+  std::vector<std::unique_ptr<gloo::transport::UnboundBuffer>> never_received_;
   std::once_flag closed_;
 };
 
