@@ -122,5 +122,6 @@ eventually() {
   done
 }
 
-# says FILE REGEX: the file has the words, in whatever way they were wrapped into lines.
-says() { tr -s ' \n' ' ' < "$1" | grep -qE -e "$2"; }
+# says FILE REGEX: the file has the words, in whatever way they were wrapped into lines. (grep -q
+# would hang up on tr at the first match, and a broken pipe is a failed check.)
+says() { tr -s ' \n' ' ' < "$1" | grep -E -e "$2" > /dev/null; }

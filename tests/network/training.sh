@@ -51,3 +51,6 @@ same_training() {
     cmp -s "$file" "$(newest_checkpoint "$2")/${file##*/}" || return 1
   done
 }
+
+# How a rank names the peers it waited for, one or several, if RANKS ("[23]") is among them.
+names_peers() { echo "(waiting for|connection to|peer) ranks? ([0-9], )*$1"; }
