@@ -22,9 +22,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A slot no message uses: only a lost peer refuses a send to it.
-constexpr uint64_t kProbeSlot = ~uint64_t{0};
-
 // The messages of one process group, on gloo's unbound buffers. Each message from one member to
 // another has its own slot, counted on both sides, so that calls which do not match time out
 // instead of mixing their bytes.
@@ -214,12 +211,8 @@ class GlooGroup : public ExchangeGroup {
   std::vector<int64_t> Lost() {
     std::vector<int64_t> ranks;
     for (int64_t member = 0; member < membership().size(); ++member) {
-      if (member == membership().index) continue;
-      try {
-        regions_[0].buffers[member]->send(static_cast<int>(member), kProbeSlot, 0, 1);
-      } catch (const std::exception&) {
-        ranks.push_back(membership().members[member]);
-      }
+      if (member == membership().index || !mesh_->RefusesMessages(member)) continue;
+      ranks.push_back(membership().members[member]);
     }
     return ranks;
   }

@@ -20,8 +20,9 @@ namespace {
 // Gloo waits five times its context's time-out for a connection.
 constexpr int kGlooConnectFactor = 5;
 
-// Beyond the slots of messages and of the probe in gloo_group.cc.
-constexpr uint64_t kUnusedSlot = ~uint64_t{0} - 1;
+// Beyond the slots of groups: one that no message is sent to, one that no message is received from.
+constexpr uint64_t kNeverSent = ~uint64_t{0} - 1;
+constexpr uint64_t kNeverReceived = ~uint64_t{0};
 
 // planc's store as gloo wants it: errors are exceptions, and one deadline bounds all waits.
 class RendezvousStore : public gloo::rendezvous::Store {
@@ -72,16 +73,25 @@ void IgnoreBrokenPipes() {
 
 GlooMesh::GlooMesh(std::shared_ptr<gloo::Context> context) : context_(std::move(context)) {
   for (int member = 0; member < context_->size; ++member) {
-    never_received_.push_back(context_->createUnboundBuffer(nullptr, 0));
-    if (member != context_->rank) never_received_.back()->recv(member, kUnusedSlot, 0, 0);
+    probes_.push_back(context_->createUnboundBuffer(nullptr, 0));
+    if (member != context_->rank) probes_.back()->recv(member, kNeverSent, 0, 0);
   }
 }
 
 bool GlooMesh::IsLost(int64_t member) {
   // An aborted wait returns at once, but throws if its connection is broken.
-  never_received_[member]->abortWaitRecv();
+  probes_[member]->abortWaitRecv();
   try {
-    never_received_[member]->waitRecv(nullptr, std::chrono::hours(1));
+    probes_[member]->waitRecv(nullptr, std::chrono::hours(1));
+    return false;
+  } catch (const std::exception&) {
+    return true;
+  }
+}
+
+bool GlooMesh::RefusesMessages(int64_t member) {
+  try {
+    probes_[member]->send(static_cast<int>(member), kNeverReceived, 0, 0);
     return false;
   } catch (const std::exception&) {
     return true;

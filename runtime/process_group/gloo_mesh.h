@@ -7,6 +7,7 @@
 #include <mutex>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -29,15 +30,18 @@ class GlooMesh {
     return context_->createUnboundBuffer(base, bytes);
   }
   // Whether the connection to another member broke, or was given up after a time-out. Costs neither
-  // time nor a message. Called by one thread.
+  // time nor a message, but may lag behind an error that gloo is just telling. Called by one
+  // thread.
   bool IsLost(int64_t member);
+  // The same for one who was told an error: does not lag. May cost a message. Thread-safe.
+  bool RefusesMessages(int64_t member);
   // Hangs up on all peers, once. Thread-safe.
   void Close();
 
  private:
   const std::shared_ptr<gloo::Context> context_;
-  // By member: waits for a message that nobody sends.
-  std::vector<std::unique_ptr<gloo::transport::UnboundBuffer>> never_received_;
+  // By member, without memory: each waits for a message that is never sent.
+  std::vector<std::unique_ptr<gloo::transport::UnboundBuffer>> probes_;
   std::once_flag closed_;
 };
 

@@ -1,11 +1,10 @@
-#include <gtest/gtest.h>
-#include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -16,6 +15,7 @@
 #include <utility>
 
 #include "absl/time/time.h"
+#include "gtest/gtest.h"
 #include "runtime/process_group/gloo_group.h"
 #include "runtime/process_group/shared_memory_group.h"
 #include "runtime/process_group/socket.h"

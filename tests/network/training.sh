@@ -52,5 +52,5 @@ same_training() {
   done
 }
 
-# How a rank names the peers it waited for, one or several, if RANKS ("[23]") is among them.
-names_peers() { echo "(waiting for|connection to|peer) ranks? ([0-9], )*$1"; }
+# How a message names ranks, one or several, with one of RANKS ("[23]") among them.
+ranks_with() { echo "ranks? ([0-9], )*$1"; }
