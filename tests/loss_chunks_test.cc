@@ -65,6 +65,11 @@ TEST(LossChunksTest, RowsFollowEachOther) {
   }
 }
 
+TEST(LossChunksTest, ChunksAreTheSameInBf16) {
+  Plan plan = WidePlan({"precision.compute=bf16", "model.vocab=16000"});
+  EXPECT_EQ(Positions(Head(plan), Opcode::kLossSumExp).size(), size_t{kTokens / kChunk});
+}
+
 TEST(LossChunksTest, GradientsInBf16AreOneSum) {
   Plan plan = WidePlan({"precision.compute=bf16", "precision.gradient_reduce=bf16"});
   EXPECT_EQ(Positions(Head(plan), Opcode::kLossSumExp).size(), 1u);

@@ -103,7 +103,7 @@ struct GraphPool {
 };
 
 // What a layer's forward pass keeps for its backward pass; the shared pool is there when gradients
-// of layers take its slots once the layers above are done with them (share_slots.cc).
+// take its slots once layers are done with them (share_slots.cc).
 inline constexpr char kSavedPool[] = "saved";
 inline constexpr char kSharedPool[] = "saved_then_gradients";
 // GraphValue::role of these gradients.
@@ -127,6 +127,7 @@ struct UnitStorage {
   ValueId second_moment = -1;
   ValueId snapshot = -1;  // copy of the three while a checkpoint is written; -1 when it is not
   bool gradient_partial_on_tp = false;  // each tp rank holds a part of the sum
+  bool gradient_shares_slots = false;   // grad_shard is in kSharedPool; set by share_slots
 };
 
 // What one pipeline stage holds.

@@ -82,12 +82,12 @@ int64_t LossChunk(const StepGraph& graph) {
   // products when there are enough tokens to the chunk, on accelerators more than on CPUs.
   const bool host = graph.job.cluster().device() == "host";
   const int64_t fewest = std::max<int64_t>(host ? 256 : 2048, d.tokens / kMostChunks);
-  const int64_t most_bytes = int64_t{host ? 16 : 256} << 20;
-  const int64_t row = d.padded_vocab / graph.mesh[Axis::kTp] * SizeOf(graph.compute);
+  const int64_t most_logits = int64_t{host ? 4 : 128} << 20;
+  const int64_t row = d.padded_vocab / graph.mesh[Axis::kTp];
   // Sums over chunks would be rounded to the gradients' type after each.
-  if (graph.gradient != DType::kF32 || d.tokens * row <= most_bytes) return d.tokens;
+  if (graph.gradient != DType::kF32 || d.tokens * row <= most_logits) return d.tokens;
   int64_t chunk = 1;
-  while (chunk < fewest || 2 * chunk * row <= most_bytes) chunk *= 2;
+  while (chunk < fewest || 2 * chunk * row <= most_logits) chunk *= 2;
   return std::min(chunk, d.tokens);
 }
 

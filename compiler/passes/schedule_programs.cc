@@ -41,7 +41,7 @@ class StageScheduler {
   void Step() {
     calls_.Call("begin");
     const std::string zero = g_.zero == 1 ? "zero." : "zero_shard.";
-    ForEachUnit(zero, /*skip_second_table=*/false, /*skip_layers=*/shares_slots_);
+    ForEachUnit(zero, /*skip_second_table=*/false, /*skip_sharing=*/true);
     GatherAtStart();
     for (const PipelineAction& action : PipelineOrder(shape_, calls_.stage())) {
       action.forward ? Forward(action, /*training=*/true) : Backward(action);
@@ -74,16 +74,17 @@ class StageScheduler {
   // Calls `prefix`+unit for every unit of the stage, layer units once per layer. The copy of a tied
   // table on the last stage is the same parameter: its norm counts once.
   void ForEachUnit(const std::string& prefix, bool skip_second_table = false,
-                   bool skip_layers = false) {
+                   bool skip_sharing = false) {
     for (size_t u = 0; u < g_.units.size(); ++u) {
       const Unit& unit = g_.units[u];
       if (!layout_.has_unit[u]) continue;
       if (skip_second_table && HoldsTable(unit) && !layout_.has_embedding) continue;
+      if (skip_sharing && SharesSlots(unit)) continue;
       if (!unit.per_layer) {
+        BindGradient(-1);
         calls_.Call(prefix + unit.name);
         continue;
       }
-      if (skip_layers) continue;
       for (const auto& layers : layout_.chunk_layers) {
         for (int layer : layers) {
           BindGradient(layer);
@@ -91,6 +92,11 @@ class StageScheduler {
         }
       }
     }
+  }
+
+  // Whether the gradient takes a slot that activations were saved in.
+  bool SharesSlots(const Unit& unit) const {
+    return g_.unit_storage[&unit - g_.units.data()].gradient_shares_slots;
   }
 
   // ZeRO 1 and 2 gather all weights before the first forward pass; ZeRO 3 the units that are not
@@ -127,7 +133,8 @@ class StageScheduler {
     if (shares_slots_) calls_.Release(kSharedPool, slots.shared);
   }
 
-  // Binds the slot that the gradient of the layer took, if it shares slots.
+  // Binds the slot that the gradient of the layer took, or with -1 that of the token table, if it
+  // shares slots.
   void BindGradient(int layer) {
     const auto found = gradient_slots_.find(layer);
     if (found != gradient_slots_.end()) calls_.Bind(kSharedPool, kGradientRole, found->second);
@@ -214,6 +221,10 @@ class StageScheduler {
     saved.clear();
     if (First(a.chunk)) {
       calls_.Bind("tokens", "", tokens_[a.microbatch]);
+      const bool shares = std::any_of(g_.units.begin(), g_.units.end(), [&](const Unit& unit) {
+        return HoldsTable(unit) && SharesSlots(unit);
+      });
+      if (shares) gradient_slots_[-1] = calls_.Acquire(kSharedPool);
       Accumulating("embed_backward", -1, a.microbatch,
                    [&](const Unit& unit) { return HoldsTable(unit) || HoldsPositions(unit); });
       calls_.Release("tokens", tokens_[a.microbatch]);
@@ -235,8 +246,8 @@ class StageScheduler {
     BindGradient(layer);
     std::vector<std::pair<std::string, int>> acquired;
     for (const Unit* unit : units) {
-      // A shared slot still holds what another layer saved.
-      if (!passing && unit->per_layer && shares_slots_) calls_.Call("zero." + unit->name, layer);
+      // A shared slot still holds what a layer saved.
+      if (!passing && SharesSlots(*unit)) calls_.Call("zero." + unit->name, layer);
       if (!passing) continue;
       const std::string pool = "gradient_full." + unit->name;
       if (unit->per_layer) {
@@ -271,8 +282,9 @@ class StageScheduler {
   std::vector<int> tokens_;
   std::vector<int> head_dx_;
   std::map<std::pair<std::string, int>, int> contributions_;
-  bool shares_slots_ = false;          // the graph has the shared pool
-  std::map<int, int> gradient_slots_;  // layer -> slot of the shared pool
+  bool shares_slots_ = false;  // the graph has the shared pool
+  std::map<int, int>
+      gradient_slots_;  // layer, or -1 for the token table -> slot of the shared pool
 };
 
 void Run(StageScheduler& scheduler, ProgramKind kind) {
