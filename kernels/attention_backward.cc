@@ -78,8 +78,10 @@ void LoadQueries(const AttentionBackwardArgs& args, int64_t batch, int64_t head,
   const T* o = static_cast<const T*>(args.o) + output_at;
   const T* d_o = static_cast<const T*>(args.d_o) + output_at;
   const float* lse = args.lse + (batch * s.query_heads + head) * s.sequence + tile.query;
-  PackColumns(q, columns.stride, tile.queries, dim, kQueryBlock, blocks.query_panels);
-  PackColumns(d_o, columns.output_stride, tile.queries, dim, kQueryBlock, blocks.d_output_panels);
+  PackColumns<kPanelWidth>(q, columns.stride, tile.queries, dim, kPanelWidth * kQueryBlock,
+                           blocks.query_panels);
+  PackColumns<kPanelWidth>(d_o, columns.output_stride, tile.queries, dim, kPanelWidth * kQueryBlock,
+                           blocks.d_output_panels);
   for (int64_t r = 0; r < tile.queries; ++r) {
     const T* d_o_row = d_o + r * columns.output_stride;
     LoadRow(q + r * columns.stride, dim, s.scale * kLog2E, blocks.queries + r * dim, dim);
@@ -138,7 +140,8 @@ void BackwardKvHeadAs(const AttentionBackwardArgs& args, int64_t batch, int64_t 
   const T* v = static_cast<const T*>(args.qkv) + columns.Value(kv_head);
   PackRowsTransposed(k, columns.stride, s.sequence, s.head_dim, blocks.keys);
   PackRowsTransposed(v, columns.stride, s.sequence, s.head_dim, blocks.values);
-  PackColumns(k, columns.stride, s.sequence, s.head_dim, s.sequence, blocks.key_rows);
+  PackColumns<kPanelWidth>(k, columns.stride, s.sequence, s.head_dim, kPanelWidth * s.sequence,
+                           blocks.key_rows);
   const int64_t gradient_size = s.sequence * RoundUp(s.head_dim, kPanelWidth);
   std::fill_n(blocks.d_keys, gradient_size, 0.0f);
   std::fill_n(blocks.d_values, gradient_size, 0.0f);

@@ -74,16 +74,6 @@ void PackRowsTransposed(const T* source, int64_t stride, int64_t rows, int64_t d
   }
 }
 
-// Panels over the columns of `source` [rows, dim]; panels at distance 16 * panel_rows.
-template <class T>
-void PackColumns(const T* source, int64_t stride, int64_t rows, int64_t dim, int64_t panel_rows,
-                 float* panels) {
-  for (int64_t column = 0; column < dim; column += kPanelWidth) {
-    PackPanel(source + column, stride, rows, std::min(kPanelWidth, dim - column),
-              panels + column * panel_rows);
-  }
-}
-
 // One tile: a block of queries against a block of keys.
 struct Tile {
   int64_t query, queries;  // first of the sequence, and how many

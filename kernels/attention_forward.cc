@@ -131,8 +131,8 @@ void ForwardKvHeadAs(const AttentionForwardArgs& args, int64_t batch, int64_t kv
   const T* qkv = static_cast<const T*>(args.qkv);
   PackRowsTransposed(qkv + columns.Key(kv_head), columns.stride, s.sequence, s.head_dim,
                      blocks.keys);
-  PackColumns(qkv + columns.Value(kv_head), columns.stride, s.sequence, s.head_dim, s.sequence,
-              blocks.values);
+  PackColumns<kPanelWidth>(qkv + columns.Value(kv_head), columns.stride, s.sequence, s.head_dim,
+                           kPanelWidth * s.sequence, blocks.values);
   const int64_t group = s.query_heads / s.kv_heads;
   for (int64_t head = kv_head * group; head < (kv_head + 1) * group; ++head) {
     for (int64_t query = 0; query < s.sequence; query += kQueryBlock) {

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 
+#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 #include "kernels/bf16.h"
 #include "kernels/block_layout.h"
@@ -55,19 +56,51 @@ HWY_INLINE void StoreRow(const float* source, int64_t count, float scale, T* des
   for (; i < count; ++i) destination[i] = FromFloat<T>(source[i] * scale);
 }
 
-// One panel of `depth` rows from a row-major source: panel[p][j] = source[p * stride + j] for
-// j < width, and 0 for width <= j < kPanelWidth.
-template <class T>
-HWY_INLINE void PackPanel(const T* source, int64_t stride, int64_t depth, int64_t width,
-                          float* panel) {
+// Rows that packing asks the memory for in advance.
+inline constexpr int64_t kPrefetchRows = 8;
+// Columns that are packed side by side, so that rows are read in long pieces and each cache line
+// only once, and still what is written at a time stays in the first-level cache at any distance.
+inline constexpr int64_t kColumnsAtOnce = 48;
+static_assert(kColumnsAtOnce % kPanelWidth == 0 && kColumnsAtOnce % kStripRows == 0);
+
+// Copies `kWidth` elements as floats.
+template <int64_t kWidth, class T>
+HWY_INLINE void CopyRow(const T* source, float* out) {
   constexpr int64_t kStep = kLanes;
+  int64_t j = 0;
+#pragma GCC unroll 4
+  for (; j + kStep <= kWidth; j += kStep) StoreFull(LoadFull(source + j), out + j);
+#pragma GCC unroll 4
+  for (; j + 4 <= kWidth; j += 4) {
+    hn::StoreU(LoadFour(source + j), hn::FixedTag<float, 4>(), out + j);
+  }
+#pragma GCC unroll 4
+  for (; j < kWidth; ++j) out[j] = ToFloat(source[j]);
+}
+
+// Blocks of kWidth columns of a row-major source, one after another at distance `block_stride`:
+// block[p][j] = source[p * stride + j] for p < depth; columns past the last are zero.
+template <int64_t kWidth, class T>
+HWY_INLINE void PackColumns(const T* source, int64_t stride, int64_t depth, int64_t columns,
+                            int64_t block_stride, float* first) {
+  const int64_t whole = columns / kWidth * kWidth;
+  for (int64_t begin = 0; begin < whole; begin += kColumnsAtOnce) {
+    const int64_t end = HWY_MIN(begin + kColumnsAtOnce, whole);
+    for (int64_t p = 0; p < depth; ++p) {
+      const T* row = source + p * stride;
+      float* out = first + begin / kWidth * block_stride + p * kWidth;
+      for (int64_t j = begin; j < end; j += kWidth) {
+        hwy::Prefetch(row + j + kPrefetchRows * stride);
+        CopyRow<kWidth>(row + j, out);
+        out += block_stride;
+      }
+    }
+  }
+  if (whole == columns) return;
+  float* last = first + whole / kWidth * block_stride;
   for (int64_t p = 0; p < depth; ++p) {
-    const T* row = source + p * stride;
-    float* out = panel + p * kPanelWidth;
-    if (width == kPanelWidth) {
-      for (int64_t j = 0; j < kPanelWidth; j += kStep) StoreFull(LoadFull(row + j), out + j);
-    } else {
-      for (int64_t j = 0; j < kPanelWidth; ++j) out[j] = j < width ? ToFloat(row[j]) : 0.0f;
+    for (int64_t j = 0; j < kWidth; ++j) {
+      last[p * kWidth + j] = whole + j < columns ? ToFloat(source[p * stride + whole + j]) : 0.0f;
     }
   }
 }
@@ -153,24 +186,6 @@ HWY_INLINE void PackStripTransposed(const T* source, int64_t stride, int64_t dep
     for (int64_t r = 0; r < kStripRows; ++r) {
       out[r] = r < rows ? ToFloat(source[r * stride + p]) : 0.0f;
     }
-  }
-}
-
-// One strip of a left operand whose rows are columns of `source`: strip[p][r] =
-// source[p * stride + r] for r < rows, and 0 for rows <= r < kStripRows.
-template <class T>
-HWY_INLINE void PackStrip(const T* source, int64_t stride, int64_t depth, int64_t rows,
-                          float* strip) {
-  const hn::FixedTag<float, 4> d;
-  for (int64_t p = 0; p < depth; ++p) {
-    const T* row = source + p * stride;
-    float* out = strip + p * kStripRows;
-    int64_t r = 0;
-#pragma GCC unroll 3
-    for (; r + 4 <= kStripRows && rows == kStripRows; r += 4) {
-      hn::StoreU(LoadFour(row + r), d, out + r);
-    }
-    for (; r < kStripRows; ++r) out[r] = r < rows ? ToFloat(row[r]) : 0.0f;
   }
 }
 

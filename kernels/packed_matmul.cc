@@ -51,15 +51,15 @@ template <class T>
 void PackLeftAs(const PackedPiece& piece) {
   const MatmulShape& s = *piece.shape;
   const T* a = static_cast<const T*>(piece.a);
+  if (s.transpose_a) {
+    PackColumns<kStripRows>(a + piece.p * s.lda + piece.row, s.lda, piece.depth, piece.rows,
+                            piece.depth * kStripRows, piece.left);
+    return;
+  }
   for (int64_t first = 0; first < piece.rows; first += kStripRows) {
     const int64_t rows = std::min<int64_t>(kStripRows, piece.rows - first);
-    float* strip = piece.left + first * piece.depth;
-    if (s.transpose_a) {
-      PackStrip(a + piece.p * s.lda + piece.row + first, s.lda, piece.depth, rows, strip);
-    } else {
-      PackStripTransposed(a + (piece.row + first) * s.lda + piece.p, s.lda, piece.depth, rows,
-                          strip);
-    }
+    PackStripTransposed(a + (piece.row + first) * s.lda + piece.p, s.lda, piece.depth, rows,
+                        piece.left + first * piece.depth);
   }
 }
 
@@ -67,15 +67,15 @@ template <class T>
 void PackRightAs(const PackedPiece& piece) {
   const MatmulShape& s = *piece.shape;
   const T* b = static_cast<const T*>(piece.b);
+  if (!s.transpose_b) {
+    PackColumns<kPanelWidth>(b + piece.p * s.ldb + piece.column, s.ldb, piece.depth, piece.columns,
+                             piece.depth * kPanelWidth, piece.right);
+    return;
+  }
   for (int64_t first = 0; first < piece.columns; first += kPanelWidth) {
     const int64_t width = std::min(kPanelWidth, piece.columns - first);
-    float* panel = piece.right + first * piece.depth;
-    if (s.transpose_b) {
-      PackPanelTransposed(b + (piece.column + first) * s.ldb + piece.p, s.ldb, piece.depth, width,
-                          panel);
-    } else {
-      PackPanel(b + piece.p * s.ldb + piece.column + first, s.ldb, piece.depth, width, panel);
-    }
+    PackPanelTransposed(b + (piece.column + first) * s.ldb + piece.p, s.ldb, piece.depth, width,
+                        piece.right + first * piece.depth);
   }
 }
 
