@@ -283,8 +283,8 @@ class StageScheduler {
   std::vector<int> head_dx_;
   std::map<std::pair<std::string, int>, int> contributions_;
   bool shares_slots_ = false;  // the graph has the shared pool
-  std::map<int, int>
-      gradient_slots_;  // layer, or -1 for the token table -> slot of the shared pool
+  // Layer, or -1 for the token table -> slot of the shared pool.
+  std::map<int, int> gradient_slots_;
 };
 
 void Run(StageScheduler& scheduler, ProgramKind kind) {
