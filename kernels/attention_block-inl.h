@@ -65,15 +65,6 @@ struct HeadColumns {
   const AttentionShape& shape;
 };
 
-// Panels over the rows of `source` [rows, dim] (its transpose, 16 rows at a time).
-template <class T>
-void PackRowsTransposed(const T* source, int64_t stride, int64_t rows, int64_t dim, float* panels) {
-  for (int64_t row = 0; row < rows; row += kPanelWidth) {
-    PackPanelTransposed(source + row * stride, stride, dim, std::min(kPanelWidth, rows - row),
-                        panels + row * dim);
-  }
-}
-
 // One tile: a block of queries against a block of keys.
 struct Tile {
   int64_t query, queries;  // first of the sequence, and how many

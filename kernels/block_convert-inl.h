@@ -149,6 +149,17 @@ HWY_INLINE void PackPanelTransposed(const T* source, int64_t stride, int64_t dep
   }
 }
 
+// Panels over the rows of `source` [rows, depth] (its transpose, 16 rows at a time), one after
+// another.
+template <class T>
+HWY_INLINE void PackRowsTransposed(const T* source, int64_t stride, int64_t rows, int64_t depth,
+                                   float* panels) {
+  for (int64_t row = 0; row < rows; row += kPanelWidth) {
+    PackPanelTransposed(source + row * stride, stride, depth, HWY_MIN(kPanelWidth, rows - row),
+                        panels + row * depth);
+  }
+}
+
 // Transposes two rows of four: out[p * kOutStride + j] = source[j * stride + p], p < 4, j < 2.
 template <int64_t kOutStride, class T>
 HWY_INLINE void TransposeTwoByFour(const T* source, int64_t stride, float* out) {

@@ -72,11 +72,8 @@ void PackRightAs(const PackedPiece& piece) {
                              piece.depth * kPanelWidth, piece.right);
     return;
   }
-  for (int64_t first = 0; first < piece.columns; first += kPanelWidth) {
-    const int64_t width = std::min(kPanelWidth, piece.columns - first);
-    PackPanelTransposed(b + (piece.column + first) * s.ldb + piece.p, s.ldb, piece.depth, width,
-                        piece.right + first * piece.depth);
-  }
+  PackRowsTransposed(b + piece.column * s.ldb + piece.p, s.ldb, piece.columns, piece.depth,
+                     piece.right);
 }
 
 // Converts and rearranges the rows of the piece of A.
