@@ -2,8 +2,6 @@
 // verifier wants every row once, with its own target and gradient.
 #include <functional>
 
-#include "compiler/diagnostics/render_text.h"
-#include "compiler/pipeline.h"
 #include "gtest/gtest.h"
 #include "schemas/verify.h"
 #include "tests/mesh_cases.h"
@@ -15,11 +13,7 @@ constexpr int64_t kTokens = 768;
 constexpr int64_t kChunk = 256;
 
 Plan WidePlan(const std::vector<std::string>& more = {}) {
-  const LoadResult loaded = LoadMeshCase({"wide", "llama_wide", {"batch.micro=8"}}, more);
-  EXPECT_TRUE(loaded.ok) << RenderText(loaded.diagnostics, loaded.sources, false);
-  absl::StatusOr<Plan> plan = CompilePlan(loaded.spec);
-  EXPECT_TRUE(plan.ok()) << plan.status().ToString();
-  return *std::move(plan);
+  return CompileMeshCase({"wide", "llama_wide", {"batch.micro=8"}}, more);
 }
 
 std::vector<Instruction>& Head(Plan& plan) {

@@ -2,6 +2,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "compiler/diagnostics/render_text.h"
+#include "compiler/pipeline.h"
+#include "gtest/gtest.h"
 
 namespace planc {
 namespace {
@@ -153,6 +156,14 @@ LoadResult LoadMeshCase(const MeshCase& mesh_case, const std::vector<std::string
   std::vector<std::string> sets = mesh_case.sets;
   sets.insert(sets.end(), more.begin(), more.end());
   return LoadJobText("job.yaml", {{"job.yaml", BaseJob(mesh_case.family)}}, sets);
+}
+
+Plan CompileMeshCase(const MeshCase& mesh_case, const std::vector<std::string>& more) {
+  const LoadResult loaded = LoadMeshCase(mesh_case, more);
+  EXPECT_TRUE(loaded.ok) << RenderText(loaded.diagnostics, loaded.sources, false);
+  absl::StatusOr<Plan> plan = CompilePlan(loaded.spec);
+  EXPECT_TRUE(plan.ok()) << plan.status().ToString();
+  return *std::move(plan);
 }
 
 }  // namespace planc

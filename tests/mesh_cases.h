@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "compiler/spec/load_job.h"
+#include "schemas/plan.h"
 
 namespace planc {
 
@@ -27,6 +28,9 @@ std::vector<MeshCase> AllMeshCases();
 
 // Loads the base job of the case's family with its overrides and `more`.
 LoadResult LoadMeshCase(const MeshCase& mesh_case, const std::vector<std::string>& more = {});
+
+// The plan of the same; a failure of the test where there is none.
+Plan CompileMeshCase(const MeshCase& mesh_case, const std::vector<std::string>& more = {});
 
 }  // namespace planc
 

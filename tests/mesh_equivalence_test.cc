@@ -5,8 +5,6 @@
 // below real gradients, so that the comparison of weights does not hang on it.
 #include <cmath>
 
-#include "compiler/diagnostics/render_text.h"
-#include "compiler/pipeline.h"
 #include "gtest/gtest.h"
 #include "tests/mesh_cases.h"
 #include "tests/mesh_run.h"
@@ -15,14 +13,6 @@ namespace planc {
 namespace {
 
 constexpr int kSteps = 20;
-
-Plan PlanOf(const MeshCase& mesh_case) {
-  const LoadResult loaded = LoadMeshCase(mesh_case);
-  EXPECT_TRUE(loaded.ok) << RenderText(loaded.diagnostics, loaded.sources, false);
-  absl::StatusOr<Plan> plan = CompilePlan(loaded.spec);
-  EXPECT_TRUE(plan.ok()) << plan.status().ToString();
-  return *std::move(plan);
-}
 
 // |a - b| / |b| in the Euclidean norm.
 double RelativeDistance(const std::vector<float>& a, const std::vector<float>& b) {
@@ -68,7 +58,7 @@ const MeshRun& Reference(const MeshCase& mesh_case) {
     }
   }
   auto [it, added] = cache->insert({one.name, {}});
-  if (added) it->second = RunMesh(PlanOf(one), kSteps);
+  if (added) it->second = RunMesh(CompileMeshCase(one), kSteps);
   return it->second;
 }
 
@@ -77,7 +67,7 @@ class MeshEquivalence : public testing::TestWithParam<MeshCase> {};
 TEST_P(MeshEquivalence, TrainsAsOneRankDoes) {
   const MeshRun& one = Reference(GetParam());
   ASSERT_TRUE(one.errors.empty()) << one.errors.front();
-  const Plan plan = PlanOf(GetParam());
+  const Plan plan = CompileMeshCase(GetParam());
   const MeshRun run = RunMesh(plan, kSteps);
   ASSERT_TRUE(run.errors.empty()) << run.errors.front();
 

@@ -13,8 +13,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "compiler/diagnostics/render_text.h"
-#include "compiler/pipeline.h"
 #include "tests/mesh_cases.h"
 #include "tests/mesh_run.h"
 #include "tests/saved_state.h"
@@ -83,13 +81,8 @@ Plan PlanOf(const MeshPair& pair, const std::string& mesh, const std::string& re
   mesh_case.sets.push_back(absl::StrCat("cluster.gpus_per_node=", ranks));
   const std::vector<std::string> both = absl::StrSplit(pair.both, ' ', absl::SkipEmpty());
   mesh_case.sets.insert(mesh_case.sets.end(), both.begin(), both.end());
-  const LoadResult loaded = LoadMeshCase(
-      mesh_case,
-      {absl::StrCat("checkpoint.every_steps=", kSavedAt), "checkpoint.resume=" + resume});
-  EXPECT_TRUE(loaded.ok) << RenderText(loaded.diagnostics, loaded.sources, false);
-  absl::StatusOr<Plan> plan = CompilePlan(loaded.spec);
-  EXPECT_TRUE(plan.ok()) << plan.status().ToString();
-  return *std::move(plan);
+  return CompileMeshCase(mesh_case, {absl::StrCat("checkpoint.every_steps=", kSavedAt),
+                                     "checkpoint.resume=" + resume});
 }
 
 Tensors StateAt(const std::string& checkpoint) {

@@ -13,8 +13,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
-#include "compiler/diagnostics/render_text.h"
-#include "compiler/pipeline.h"
 #include "runtime/checkpoint/checkpoint_directory.h"
 #include "runtime/checkpoint/manifest.h"
 #include "runtime/checkpoint/safetensors.h"
@@ -37,11 +35,7 @@ Plan PlanOf(const MeshCase& mesh_case, const std::string& resume,
   std::vector<std::string> sets = {absl::StrCat("checkpoint.every_steps=", kEvery),
                                    "checkpoint.resume=" + resume};
   sets.insert(sets.end(), more.begin(), more.end());
-  const LoadResult loaded = LoadMeshCase(mesh_case, sets);
-  EXPECT_TRUE(loaded.ok) << RenderText(loaded.diagnostics, loaded.sources, false);
-  absl::StatusOr<Plan> plan = CompilePlan(loaded.spec);
-  EXPECT_TRUE(plan.ok()) << plan.status().ToString();
-  return *std::move(plan);
+  return CompileMeshCase(mesh_case, sets);
 }
 
 MeshCase CaseNamed(const std::string& name) {

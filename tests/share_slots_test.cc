@@ -1,10 +1,7 @@
 // Gradients in slots of saved activations: which gradients take one, what that saves, and that the
 // verifier refuses a slot that is still needed.
-#include <algorithm>
 #include <set>
 
-#include "compiler/diagnostics/render_text.h"
-#include "compiler/pipeline.h"
 #include "gtest/gtest.h"
 #include "schemas/verify.h"
 #include "tests/mesh_cases.h"
@@ -16,11 +13,7 @@ constexpr int kLayers = 4;  // of the base job
 constexpr char kShared[] = "saved_then_gradients";
 
 Plan Compile(const std::string& family, const std::vector<std::string>& more) {
-  const LoadResult loaded = LoadMeshCase({"share", family, {"batch.micro=8"}}, more);
-  EXPECT_TRUE(loaded.ok) << RenderText(loaded.diagnostics, loaded.sources, false);
-  absl::StatusOr<Plan> plan = CompilePlan(loaded.spec);
-  EXPECT_TRUE(plan.ok()) << plan.status().ToString();
-  return *std::move(plan);
+  return CompileMeshCase({"share", family, {"batch.micro=8"}}, more);
 }
 
 int PoolOf(const Plan& plan, const std::string& name) {
