@@ -43,13 +43,6 @@ std::string Summary(const JobSpec& spec) {
                       job.batch().micro(), " x ", job.batch().sequence(), " tokens");
 }
 
-int Usage(std::ostream& err, const std::string& problem) {
-  err << "planc check: " << problem << "\n"
-      << "usage: planc check JOB... [--format=text|json|sarif|github] [--set KEY=VALUE]\n"
-      << "       planc check JOB --resume=CHECKPOINT|DIRECTORY|auto ...   would a resume work?\n";
-  return kExitJobError;
-}
-
 // All jobs as one list, for programs.
 std::string RenderAll(const std::string& format, const DiagnosticList& all) {
   if (format == "json") return RenderJson(all);
@@ -59,7 +52,7 @@ std::string RenderAll(const std::string& format, const DiagnosticList& all) {
 // With --resume: whether the job, which has no errors, would go on from `path`.
 int CheckJobResume(const std::string& job, const Flags& flags, DiagnosticList* all,
                    std::ostream& out, std::ostream& err) {
-  const std::string format = flags.Get("--format", "text");
+  const std::string format = flags.Get("--format");
   LoadedPlan loaded;
   std::ostringstream problems;  // warnings were shown before
   const int code = LoadPlan("planc check", job, flags.All("--set"), problems, &loaded);
@@ -69,10 +62,10 @@ int CheckJobResume(const std::string& job, const Flags& flags, DiagnosticList* a
   }
   DiagnosticList found;
   const std::optional<ResumeOutlook> outlook =
-      CheckResume(job, loaded, flags.Get("--resume", ""), &found);
+      CheckResume(job, loaded, flags.Get("--resume"), &found);
   all->Append(found);
   if (format == "text") {
-    err << RenderText(found, loaded.job->sources, IsTerminal(err));
+    err << RenderText(found, loaded.job->sources, ShowsColour(err));
     if (outlook.has_value()) out << OutlookText(*outlook);
   } else if (format == "json") {
     nlohmann::ordered_json json = nlohmann::ordered_json::parse(RenderJson(*all));
@@ -90,22 +83,21 @@ int CheckJobResume(const std::string& job, const Flags& flags, DiagnosticList* a
 }  // namespace
 
 int RunCheck(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
-  const absl::StatusOr<Flags> flags = ParseFlags(args, {"--format", "--set", "--resume"}, {});
-  if (!flags.ok()) return Usage(err, std::string(flags.status().message()));
-  if (flags->positional.empty()) return Usage(err, "no job file is named");
+  const absl::StatusOr<Flags> flags = ParseFlags("check", args);
+  if (!flags.ok()) return UsageError("check", flags.status(), err);
+  if (flags->positional.empty()) return UsageError("check", "no job file is named", err);
   const bool resume = flags->Has("--resume");
-  if (resume && flags->positional.size() > 1) return Usage(err, "--resume is about one job");
-  const std::string format = flags->Get("--format", "text");
-  const absl::Status choice =
-      CheckChoices("--format", {format}, {"text", "json", "sarif", "github"});
-  if (!choice.ok()) return Usage(err, std::string(choice.message()));
+  if (resume && flags->positional.size() > 1) {
+    return UsageError("check", "--resume is about one job", err);
+  }
+  const std::string format = flags->Get("--format");
 
   DiagnosticList all;
   for (const std::string& path : flags->positional) {
     const LoadResult result = LoadJob(path, flags->All("--set"));
     all.Append(result.diagnostics);
     if (format != "text") continue;
-    err << RenderText(result.diagnostics, result.sources, IsTerminal(err));
+    err << RenderText(result.diagnostics, result.sources, ShowsColour(err));
     if (result.ok) out << Wrap(absl::StrCat(path, ": ok, ", Summary(result.spec)), 2) << "\n";
   }
   if (resume && !all.HasErrors()) {

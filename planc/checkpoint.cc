@@ -1,6 +1,5 @@
 // planc checkpoint: inspects checkpoints, checks every byte of them, and converts them to and from
 // Hugging Face folders.
-#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -19,17 +18,6 @@ namespace {
 int Fail(const std::string& problem, int code, std::ostream& err) {
   err << Wrap(absl::StrCat("planc checkpoint: ", problem), 2) << "\n";
   return code;
-}
-
-int Usage(const std::string& problem, std::ostream& err) {
-  Fail(problem, kExitJobError, err);
-  err << "usage: planc checkpoint ls DIRECTORY...      the complete checkpoints in a folder\n"
-         "       planc checkpoint verify CHECKPOINT... check every byte\n"
-         "       planc checkpoint export CHECKPOINT DIR [--dtype=f32|bf16] [--max-shard-size=5GB]\n"
-         "                                             the weights as a Hugging Face folder\n"
-         "       planc checkpoint import DIR CHECKPOINT --job=JOB [--set KEY=VALUE]\n"
-         "                                             such a folder as a checkpoint of step 0\n";
-  return kExitJobError;
 }
 
 // The checkpoints that `path` stands for: itself, or those in it.
@@ -94,40 +82,23 @@ int Verify(const std::vector<std::string>& arguments, std::ostream& out, std::os
   return code;
 }
 
-// Fails for a flag that belongs to another action.
-absl::Status CheckFlags(const std::string& action, const Flags& flags) {
-  std::vector<std::string> taken;
-  if (action == "export") taken = {"--dtype", "--max-shard-size"};
-  if (action == "import") taken = {"--job", "--set"};
-  for (const auto& [name, values] : flags.values) {
-    if (std::find(taken.begin(), taken.end(), name) != taken.end()) continue;
-    return absl::InvalidArgumentError(absl::StrCat(action, " takes no ", name));
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 int RunCheckpoint(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
-  const absl::StatusOr<Flags> flags =
-      ParseFlags(args, {"--dtype", "--job", "--max-shard-size", "--set"}, {});
-  if (!flags.ok()) return Usage(std::string(flags.status().message()), err);
-  if (flags->positional.empty()) return Usage("ls, verify, export or import?", err);
-  const std::string action = flags->positional[0];
+  const absl::StatusOr<Flags> flags = ParseFlags("checkpoint", args);
+  if (!flags.ok()) return UsageError("checkpoint", flags.status(), err);
+  const std::string& action = flags->positional[0];
   const std::vector<std::string> paths(flags->positional.begin() + 1, flags->positional.end());
-  const absl::Status choice =
-      CheckChoices("action", {action}, {"ls", "verify", "export", "import"});
-  if (!choice.ok()) return Usage(std::string(choice.message()), err);
-  const absl::Status taken = CheckFlags(action, *flags);
-  if (!taken.ok()) return Usage(std::string(taken.message()), err);
   if (action == "export" || action == "import") {
     if (paths.size() != 2) {
-      return Usage(absl::StrCat(action, " needs two paths, ", paths.size(), " are named"), err);
+      return UsageError("checkpoint",
+                        absl::StrCat(action, " needs two paths, ", paths.size(), " are named"),
+                        err);
     }
     return action == "export" ? ExportCheckpoint(paths[0], paths[1], *flags, out, err)
                               : ImportCheckpoint(paths[0], paths[1], *flags, out, err);
   }
-  if (paths.empty()) return Usage(absl::StrCat(action, " needs a path"), err);
+  if (paths.empty()) return UsageError("checkpoint", action + " needs a path", err);
   return action == "ls" ? List(paths, out, err) : Verify(paths, out, err);
 }
 

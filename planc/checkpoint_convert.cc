@@ -45,11 +45,8 @@ std::string CheckpointAt(const std::string& path) {
 
 absl::StatusOr<ExportOptions> ReadOptions(const Flags& flags) {
   ExportOptions options;
-  const std::string dtype = flags.Get("--dtype", "f32");
-  PLANC_RETURN_IF_ERROR(CheckChoices("--dtype", {dtype}, {"f32", "bf16"}));
-  options.type = dtype == "bf16" ? ExportType::kBf16 : ExportType::kF32;
-  if (!flags.Has("--max-shard-size")) return options;
-  const std::string text = flags.Get("--max-shard-size", "");
+  options.type = flags.Get("--dtype") == "bf16" ? ExportType::kBf16 : ExportType::kF32;
+  const std::string text = flags.Get("--max-shard-size");
   const std::optional<ScalarError> error =
       ParseWhole(text, proto::UNIT_BYTES, options.most_file_bytes);
   if (error.has_value()) {
@@ -87,7 +84,7 @@ int ImportCheckpoint(const std::string& folder, const std::string& checkpoint, c
   }
   LoadedPlan loaded;
   const int code =
-      LoadPlan("planc checkpoint import", flags.Get("--job", ""), flags.All("--set"), err, &loaded);
+      LoadPlan("planc checkpoint import", flags.Get("--job"), flags.All("--set"), err, &loaded);
   if (code != kExitOk) return code;
   std::map<std::string, std::string> versions;
   for (const auto& [name, version] : LinkedVersions()) versions[name] = version;

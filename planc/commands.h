@@ -11,10 +11,9 @@ namespace planc {
 
 // One function for each row of commands.def: `args` without the command's name; results to `out`,
 // diagnostics to `err`; returns an ExitCode.
-#define PLANC_COMMAND(function, name, arguments, summary) \
+#define PLANC_COMMAND(function, name, arguments, summary, description) \
   int Run##function(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
 #include "planc/commands.def"
-#undef PLANC_COMMAND
 
 }  // namespace planc
 

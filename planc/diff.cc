@@ -164,21 +164,12 @@ Json RowsJson(const std::vector<Row>& rows) {
   return json;
 }
 
-int Usage(const std::string& problem, std::ostream& err) {
-  err << Wrap(absl::StrCat("planc diff: ", problem), 2) << "\n"
-      << "usage: planc diff A B [--set KEY=VALUE] [--format=text|json]   (--set changes B)\n";
-  return kExitJobError;
-}
-
 }  // namespace
 
 int RunDiff(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
-  const absl::StatusOr<Flags> flags = ParseFlags(args, {"--set", "--format"}, {});
-  if (!flags.ok()) return Usage(std::string(flags.status().message()), err);
-  if (flags->positional.size() != 2) return Usage("two jobs or plans are needed", err);
-  const std::string format = flags->Get("--format", "text");
-  const absl::Status choice = CheckChoices("--format", {format}, {"text", "json"});
-  if (!choice.ok()) return Usage(std::string(choice.message()), err);
+  const absl::StatusOr<Flags> flags = ParseFlags("diff", args);
+  if (!flags.ok()) return UsageError("diff", flags.status(), err);
+  if (flags->positional.size() != 2) return UsageError("diff", "two jobs or plans are needed", err);
   LoadedPlan a;
   LoadedPlan b;
   int code = LoadPlan("planc diff", flags->positional[0], {}, err, &a);
@@ -189,7 +180,7 @@ int RunDiff(const std::vector<std::string>& args, std::ostream& out, std::ostrea
   const std::vector<Row> memory = MemoryRows(a.plan, b.plan);
   const std::vector<Row> comm = CommRows(a.plan, b.plan);
   const std::vector<Row> schedule = ScheduleRows(a.plan, b.plan);
-  if (format == "json") {
+  if (flags->Get("--format") == "json") {
     Json json = {{"format", "planc-diff"}, {"version", 1}, {"a", a.hash}, {"b", b.hash}};
     json["keys"] = Json::array();
     for (const KeyDifference& key : keys) {

@@ -10,6 +10,7 @@
 #include "compiler/spec/job_schema.h"
 #include "compiler/spec/suggest.h"
 #include "planc/commands.h"
+#include "planc/flags.h"
 #include "planc/keys/key_text.h"
 
 namespace planc {
@@ -103,14 +104,16 @@ std::string ClosestTo(const std::string& name) {
 }  // namespace
 
 int RunExplain(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
-  if (args.size() != 1 || args[0].empty() || args[0][0] == '-') {
-    err << "usage: planc explain CODE or KEY, for example PL0204, mesh.tp or mesh\n";
-    return kExitJobError;
+  const absl::StatusOr<Flags> flags = ParseFlags("explain", args);
+  if (!flags.ok()) return UsageError("explain", flags.status(), err);
+  if (flags->positional.size() != 1 || flags->positional[0].empty()) {
+    return UsageError("explain", "one code or key is needed, such as PL0204, mesh.tp or mesh", err);
   }
-  const std::string text = Explain(args[0]);
+  const std::string& name = flags->positional[0];
+  const std::string text = Explain(name);
   if (text.empty()) {
-    err << "planc explain: there is no diagnostic, key or section called " << args[0] << "\n";
-    const std::string closest = ClosestTo(args[0]);
+    err << "planc explain: there is no diagnostic, key or section called " << name << "\n";
+    const std::string closest = ClosestTo(name);
     if (!closest.empty()) err << "did you mean " << closest << "?\n";
     return kExitJobError;
   }

@@ -147,7 +147,7 @@ int CheckFits(const Plan& plan, const std::string& path, const std::vector<std::
   if (DeviceBytes(plan, fullest) <= bound) return kExitOk;
   DiagnosticList list;
   AddVerdict(plan, job, &list);
-  err << RenderText(list, job == nullptr ? SourceTexts() : job->sources, IsTerminal(err));
+  err << RenderText(list, job == nullptr ? SourceTexts() : job->sources, ShowsColour(err));
   TextTable table({"kind", ">bytes", ">", ">most live"});
   for (int kind = 0; kind < kMemoryKindCount; ++kind) {
     if (fullest.arena_bytes[kind] == 0 || !IsDeviceMemory(plan, static_cast<MemoryKind>(kind))) {

@@ -47,7 +47,7 @@ int LoadPlanFile(const std::string& command, const std::string& path, const std:
 int CompileJobFile(const std::string& command, const std::string& path,
                    const std::vector<std::string>& sets, std::ostream& err, LoadedPlan* loaded) {
   LoadResult& job = loaded->job.emplace(LoadJob(path, sets));
-  err << RenderText(job.diagnostics, job.sources, IsTerminal(err));
+  err << RenderText(job.diagnostics, job.sources, ShowsColour(err));
   if (!job.ok) return kExitJobError;
   absl::StatusOr<Plan> plan = CompilePlan(job.spec);
   if (!plan.ok()) {

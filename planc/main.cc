@@ -3,56 +3,63 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_format.h"
 #include "compiler/spec/suggest.h"
+#include "planc/command_table.h"
 #include "planc/commands.h"
+#include "planc/flags.h"
+#include "planc/help_text.h"
+#include "planc/text.h"
+#include "runtime/launch/terminal.h"
 
 namespace planc {
 namespace {
 
-struct Command {
-  std::string name;
-  std::string arguments;
-  std::string summary;
-  int (*run)(const std::vector<std::string>&, std::ostream&, std::ostream&);
-};
+using CommandFunction = int (*)(const std::vector<std::string>&, std::ostream&, std::ostream&);
 
-const std::vector<Command>& Commands() {
-  static const auto* const commands = new std::vector<Command>{
-#define PLANC_COMMAND(function, name, arguments, summary) {name, arguments, summary, Run##function},
+// The function of the command, or nullptr.
+CommandFunction FunctionOf(const std::string& name) {
+#define PLANC_COMMAND(function, text, arguments, summary, description) \
+  if (name == text) return &Run##function;
 #include "planc/commands.def"
-#undef PLANC_COMMAND
-  };
-  return *commands;
+  return nullptr;
 }
 
-void PrintHelp(std::ostream& out) {
-  out << "planc: plans, proves and runs transformer training jobs\n\n";
-  for (const Command& command : Commands()) {
-    out << absl::StrFormat("  planc %-11s %-34s  %s\n", command.name, command.arguments,
-                           command.summary);
-  }
-  out << "\nExit codes: 0 ok, 1 internal error, 2 job error, 3 does not fit in memory, 4 unsafe "
-         "plan,\n5 differences found, 6 training fault, 7 a peer was lost or timed out,\n8 stopped "
-         "by a signal, with a checkpoint to go on from.\n";
+// Decides whether what goes to `stream` is coloured. `choice` is the value of --color.
+void ChooseColour(const std::string& choice, const Environment& environment, std::ostream& stream) {
+  const bool suits = IsTerminal(stream) && ColourSuits(environment);
+  SetColour(stream, choice == "always" || (choice == "auto" && suits));
 }
 
-int Dispatch(const std::string& name, const std::vector<std::string>& args) {
-  if (name == "help" || name == "--help" || name == "-h") {
-    PrintHelp(std::cout);
-    return kExitOk;
-  }
-  if (name == "--version") return Dispatch("version", args);
-  std::vector<std::string> names = {"help"};
-  for (const Command& command : Commands()) {
-    if (command.name == name) return command.run(args, std::cout, std::cerr);
-    names.push_back(command.name);
-  }
+int NoCommand(const std::string& name) {
+  std::vector<std::string> names;
+  for (const CommandInfo& command : AllCommands()) names.push_back(command.name);
   std::cerr << "planc: there is no command `" << name << "`";
   const std::string nearest = Nearest(name, names);
   if (!nearest.empty()) std::cerr << "; did you mean `" << nearest << "`?";
   std::cerr << "\n       `planc help` lists the commands\n";
   return kExitJobError;
+}
+
+int Dispatch(const std::string& name, const std::vector<std::string>& args) {
+  if (name == "--help" || name == "-h") return Dispatch("help", args);
+  if (name == "--version") return Dispatch("version", args);
+  const CommandFunction function = FunctionOf(name);
+  if (function == nullptr) return NoCommand(name);
+  // Where the arguments are wrong the command says so.
+  const absl::StatusOr<Flags> flags = ParseFlags(name, args);
+  const Environment environment = ProcessEnvironment();
+  const std::string choice = flags.ok() ? flags->Get("--color") : "auto";
+  ChooseColour(choice, environment, std::cout);
+  ChooseColour(choice, environment, std::cerr);
+  if (flags.ok() && flags->Has("--help")) {
+    std::vector<std::string> about = {name};
+    const CommandInfo& command = *FindCommand(name);
+    if (!flags->positional.empty() && FindAction(command, flags->positional[0]) != nullptr) {
+      about.push_back(flags->positional[0]);
+    }
+    return RunHelp(about, std::cout, std::cerr);
+  }
+  return function(args, std::cout, std::cerr);
 }
 
 }  // namespace
@@ -61,7 +68,7 @@ int Dispatch(const std::string& name, const std::vector<std::string>& args) {
 int main(int argc, char** argv) {
   std::ios::sync_with_stdio(false);
   if (argc < 2) {
-    planc::PrintHelp(std::cerr);
+    std::cerr << planc::OverviewText();
     return planc::kExitJobError;
   }
   const int code = planc::Dispatch(argv[1], std::vector<std::string>(argv + 2, argv + argc));

@@ -6,7 +6,6 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "planc/commands.h"
 #include "planc/flags.h"
 #include "planc/load_plan.h"
@@ -19,14 +18,6 @@ namespace {
 
 constexpr int kShowVersion = 1;  // of the JSON output
 
-int Usage(const std::string& problem, std::ostream& err) {
-  err << Wrap(absl::StrCat("planc plan: ", problem), 2) << "\n"
-      << "usage: planc plan JOB or F.plan [-o F.plan] [--set KEY=VALUE] [--rank=N]\n"
-      << Wrap(absl::StrCat("         [--show=", absl::StrJoin(SectionNames(), ","), "]"), 2)
-      << "\n         [--format=text|json|html|trace]\n";
-  return kExitJobError;
-}
-
 struct Options {
   std::string input;
   std::string output;
@@ -37,8 +28,7 @@ struct Options {
 };
 
 absl::StatusOr<Options> ReadOptions(const std::vector<std::string>& args) {
-  const absl::StatusOr<Flags> flags =
-      ParseFlags(args, {"-o", "--output", "--set", "--show", "--rank", "--format"}, {});
+  const absl::StatusOr<Flags> flags = ParseFlags("plan", args);
   if (!flags.ok()) return flags.status();
   if (flags->positional.size() != 1) {
     return absl::InvalidArgumentError(
@@ -46,15 +36,11 @@ absl::StatusOr<Options> ReadOptions(const std::vector<std::string>& args) {
   }
   Options options;
   options.input = flags->positional[0];
-  options.output = flags->Get("-o", flags->Get("--output", ""));
+  options.output = flags->Get("--output");
   options.sets = flags->All("--set");
-  options.show = flags->List("--show", {"summary", "mesh", "memory", "comm"});
-  options.format = flags->Get("--format", "text");
-  absl::Status status = CheckChoices("--show", options.show, SectionNames());
-  if (!status.ok()) return status;
-  status = CheckChoices("--format", {options.format}, {"text", "json", "html", "trace"});
-  if (!status.ok()) return status;
-  const std::string rank = flags->Get("--rank", "");
+  options.show = flags->List("--show");
+  options.format = flags->Get("--format");
+  const std::string rank = flags->Get("--rank");
   if (flags->Has("--rank") && (!absl::SimpleAtoi(rank, &options.rank) || options.rank < 0)) {
     return absl::InvalidArgumentError(absl::StrCat("--rank `", rank, "` is not a rank number"));
   }
@@ -62,7 +48,7 @@ absl::StatusOr<Options> ReadOptions(const std::vector<std::string>& args) {
 }
 
 void PrintText(const Options& options, const ShowInput& input, std::ostream& out) {
-  const bool colour = IsTerminal(out);
+  const bool colour = ShowsColour(out);
   const auto title = [&](const std::string& name) {
     out << (colour ? "\x1b[1m" : "") << name << (colour ? "\x1b[0m" : "") << "\n";
   };
@@ -113,15 +99,16 @@ absl::StatusOr<StepPrediction> Predict(const Plan& plan) {
 
 int RunPlan(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
   const absl::StatusOr<Options> options = ReadOptions(args);
-  if (!options.ok()) return Usage(std::string(options.status().message()), err);
+  if (!options.ok()) return UsageError("plan", options.status(), err);
   LoadedPlan loaded;
   const int code = LoadPlan("planc plan", options->input, options->sets, err, &loaded);
   if (code != kExitOk) return code;
   const int64_t world = loaded.plan.mesh.WorldSize();
   if (options->rank >= world) {
-    return Usage(absl::StrCat("--rank ", options->rank, " does not exist: the plan has ranks 0 to ",
-                              world - 1),
-                 err);
+    return UsageError("plan",
+                      absl::StrCat("--rank ", options->rank,
+                                   " does not exist: the plan has ranks 0 to ", world - 1),
+                      err);
   }
   if (!options->output.empty()) {
     const absl::StatusOr<std::string> bytes = SerializePlan(loaded.plan);

@@ -37,13 +37,6 @@ struct RunArguments {
   RunOptions options;
 };
 
-int Usage(const std::string& problem, std::ostream& err) {
-  err << Wrap(absl::StrCat("planc run: ", problem), 2) << "\n"
-      << "usage: planc run JOB or F.plan [--steps=N] [--set KEY=VALUE] [--profile] [--base=DIR]\n"
-      << "       [--resume=CHECKPOINT]\n";
-  return kExitJobError;
-}
-
 // See runtime/step/faults.h.
 int ExitCodeOf(const absl::Status& status) {
   switch (status.code()) {
@@ -75,8 +68,7 @@ int Report(const absl::Status& status, std::ostream& err) {
 }
 
 absl::StatusOr<RunArguments> ReadArguments(const std::vector<std::string>& args) {
-  const absl::StatusOr<Flags> flags =
-      ParseFlags(args, {"--steps", "--set", "--base", "--resume"}, {"--profile"});
+  const absl::StatusOr<Flags> flags = ParseFlags("run", args);
   if (!flags.ok()) return flags.status();
   if (flags->positional.size() != 1) {
     return absl::InvalidArgumentError(
@@ -86,10 +78,10 @@ absl::StatusOr<RunArguments> ReadArguments(const std::vector<std::string>& args)
   arguments.input = flags->positional[0];
   arguments.sets = flags->All("--set");
   arguments.options.profile = flags->Has("--profile");
-  arguments.options.base_directory = flags->Get("--base", "");
-  if (flags->Has("--resume")) arguments.options.resume_from = flags->Get("--resume", "");
+  arguments.options.base_directory = flags->Get("--base");
+  if (flags->Has("--resume")) arguments.options.resume_from = flags->Get("--resume");
   if (flags->Has("--steps")) {
-    const std::string steps = flags->Get("--steps", "");
+    const std::string steps = flags->Get("--steps");
     int64_t number = 0;
     if (!absl::SimpleAtoi(steps, &number) || number < 1) {
       return absl::InvalidArgumentError(absl::StrCat("--steps `", steps, "` is not a number >= 1"));
@@ -188,7 +180,7 @@ absl::StatusOr<int> StartRanks(const Plan& plan, const RunOptions& options) {
 
 int RunRun(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
   absl::StatusOr<RunArguments> arguments = ReadArguments(args);
-  if (!arguments.ok()) return Usage(std::string(arguments.status().message()), err);
+  if (!arguments.ok()) return UsageError("run", arguments.status(), err);
   RunOptions& options = arguments->options;
 
   LoadedPlan loaded;

@@ -22,43 +22,33 @@ namespace {
 struct SampleArguments {
   std::string path;
   std::string prompt;
-  int64_t tokens = 200;
+  int64_t tokens = 0;
   SamplingOptions sampling;
 };
 
-int Usage(const std::string& problem, std::ostream& err) {
-  err << Wrap(absl::StrCat("planc sample: ", problem), 2) << "\n"
-      << "usage: planc sample CHECKPOINT --prompt=TEXT [--tokens=200] [--temperature=0.8]\n"
-         "                    [--top-k=40] [--seed=1234]\n";
-  return kExitJobError;
-}
-
 absl::Status ReadNumber(const Flags& flags, const std::string& name, int64_t low, int64_t* value) {
-  if (!flags.Has(name)) return absl::OkStatus();
-  const std::string text = flags.Get(name, "");
+  const std::string text = flags.Get(name);
   if (absl::SimpleAtoi(text, value) && *value >= low) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat(name, " `", text, "` is not a whole number >= ", low));
 }
 
 absl::StatusOr<SampleArguments> ReadArguments(const std::vector<std::string>& args) {
-  PLANC_ASSIGN_OR_RETURN(
-      const Flags flags,
-      ParseFlags(args, {"--prompt", "--tokens", "--temperature", "--top-k", "--seed"}, {}));
+  PLANC_ASSIGN_OR_RETURN(const Flags flags, ParseFlags("sample", args));
   if (flags.positional.size() != 1) {
     return absl::InvalidArgumentError(
         absl::StrCat("one checkpoint is needed, ", flags.positional.size(), " are named"));
   }
   SampleArguments arguments;
   arguments.path = flags.positional[0];
-  arguments.prompt = flags.Get("--prompt", "");
+  arguments.prompt = flags.Get("--prompt");
   if (arguments.prompt.empty()) return absl::InvalidArgumentError("--prompt=TEXT is missing");
-  int64_t seed = static_cast<int64_t>(arguments.sampling.seed);
+  int64_t seed = 0;
   PLANC_RETURN_IF_ERROR(ReadNumber(flags, "--tokens", 1, &arguments.tokens));
   PLANC_RETURN_IF_ERROR(ReadNumber(flags, "--top-k", 0, &arguments.sampling.top_k));
   PLANC_RETURN_IF_ERROR(ReadNumber(flags, "--seed", 0, &seed));
   arguments.sampling.seed = static_cast<uint64_t>(seed);
-  const std::string temperature = flags.Get("--temperature", "0.8");
+  const std::string temperature = flags.Get("--temperature");
   if (!absl::SimpleAtod(temperature, &arguments.sampling.temperature) ||
       !(arguments.sampling.temperature >= 0) || arguments.sampling.temperature > 1e6) {
     return absl::InvalidArgumentError(
@@ -124,7 +114,7 @@ absl::Status Sample(const SampleArguments& arguments, std::ostream& out) {
 
 int RunSample(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
   const absl::StatusOr<SampleArguments> arguments = ReadArguments(args);
-  if (!arguments.ok()) return Usage(std::string(arguments.status().message()), err);
+  if (!arguments.ok()) return UsageError("sample", arguments.status(), err);
   const absl::Status status = Sample(*arguments, out);
   if (status.ok()) return kExitOk;
   err << Wrap(absl::StrCat("planc sample: ", std::string(status.message())), 2) << "\n";

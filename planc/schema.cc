@@ -9,19 +9,10 @@
 namespace planc {
 
 int RunSchema(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
-  const absl::StatusOr<Flags> flags = ParseFlags(args, {"--format"}, {});
-  absl::Status problem = flags.status();
-  if (problem.ok() && !flags->positional.empty()) {
-    problem = absl::InvalidArgumentError("takes no argument");
-  }
-  const std::string format = flags.ok() ? flags->Get("--format", "json") : "";
-  if (problem.ok()) problem = CheckChoices("--format", {format}, {"json", "markdown"});
-  if (!problem.ok()) {
-    err << "planc schema: " << problem.message() << "\n"
-        << "usage: planc schema [--format=json|markdown]\n";
-    return kExitJobError;
-  }
-  out << (format == "json" ? JobJsonSchema() : JobReferenceMarkdown());
+  const absl::StatusOr<Flags> flags = ParseFlags("schema", args);
+  if (!flags.ok()) return UsageError("schema", flags.status(), err);
+  if (!flags->positional.empty()) return UsageError("schema", "takes no argument", err);
+  out << (flags->Get("--format") == "json" ? JobJsonSchema() : JobReferenceMarkdown());
   return kExitOk;
 }
 

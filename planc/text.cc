@@ -150,6 +150,20 @@ std::string TextTable::Text(int indent) const {
   return text;
 }
 
+namespace {
+
+// The place of the setting among the numbers that a stream keeps for its users.
+int ColourIndex() {
+  static const int index = std::ios_base::xalloc();
+  return index;
+}
+
+}  // namespace
+
+bool ShowsColour(std::ostream& out) { return out.iword(ColourIndex()) != 0; }
+
+void SetColour(std::ostream& out, bool colour) { out.iword(ColourIndex()) = colour ? 1 : 0; }
+
 bool IsTerminal(const std::ostream& out) {
   if (out.rdbuf() == std::cout.rdbuf()) return isatty(STDOUT_FILENO) == 1;
   return out.rdbuf() == std::cerr.rdbuf() && isatty(STDERR_FILENO) == 1;

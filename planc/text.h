@@ -48,6 +48,11 @@ class TextTable {
 // True when `out` is the process's standard output or error and that is a terminal.
 bool IsTerminal(const std::ostream& out);
 
+// Whether text for people that goes to `out` is coloured: as SetColour last said; at first it is
+// not.
+bool ShowsColour(std::ostream& out);
+void SetColour(std::ostream& out, bool colour);
+
 }  // namespace planc
 
 #endif  // PLANC_PLANC_TEXT_H_

@@ -4,16 +4,16 @@
 #include <vector>
 
 #include "planc/commands.h"
+#include "planc/flags.h"
 #include "planc/text.h"
 #include "planc/versions.h"
 
 namespace planc {
 
 int RunVersion(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
-  if (!args.empty()) {
-    err << "planc version: it takes no arguments\n";
-    return kExitJobError;
-  }
+  const absl::StatusOr<Flags> flags = ParseFlags("version", args);
+  if (!flags.ok()) return UsageError("version", flags.status(), err);
+  if (!flags->positional.empty()) return UsageError("version", "it takes no arguments", err);
   TextTable table({"part", "version"});
   for (const auto& [part, version] : LinkedVersions()) table.Add({part, version});
   out << table.Text(0);

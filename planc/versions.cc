@@ -13,13 +13,12 @@
 #include "absl/base/config.h"
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
+#include "planc/version.h"
 #include "runtime/checkpoint/manifest.h"
 #include "schemas/plan_io.h"
 
 namespace planc {
 namespace {
-
-constexpr char kVersion[] = "0.1.0";
 
 std::string Dotted(int64_t major, int64_t minor, int64_t patch) {
   return absl::StrCat(major, ".", minor, ".", patch);

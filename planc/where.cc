@@ -114,28 +114,21 @@ Json JsonOf(const Plan& plan, const NamedParameter& named,
   return json;
 }
 
-int Usage(const std::string& problem, std::ostream& err) {
-  err << Wrap(absl::StrCat("planc where: ", problem), 2) << "\n"
-      << "usage: planc where JOB or F.plan PARAMETER [--set KEY=VALUE] [--format=text|json]\n";
-  return kExitJobError;
-}
-
 }  // namespace
 
 int RunWhere(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
-  const absl::StatusOr<Flags> flags = ParseFlags(args, {"--set", "--format"}, {});
-  if (!flags.ok()) return Usage(std::string(flags.status().message()), err);
-  if (flags->positional.size() != 2) return Usage("a job and a parameter are needed", err);
-  const std::string format = flags->Get("--format", "text");
-  const absl::Status choice = CheckChoices("--format", {format}, {"text", "json"});
-  if (!choice.ok()) return Usage(std::string(choice.message()), err);
+  const absl::StatusOr<Flags> flags = ParseFlags("where", args);
+  if (!flags.ok()) return UsageError("where", flags.status(), err);
+  if (flags->positional.size() != 2) {
+    return UsageError("where", "a job and a parameter are needed", err);
+  }
   LoadedPlan loaded;
   const int code = LoadPlan("planc where", flags->positional[0], flags->All("--set"), err, &loaded);
   if (code != kExitOk) return code;
   const absl::StatusOr<NamedParameter> named = FindParameter(loaded.plan, flags->positional[1]);
-  if (!named.ok()) return Usage(std::string(named.status().message()), err);
+  if (!named.ok()) return UsageError("where", named.status(), err);
   const std::vector<ParameterShard> shards = ShardsOf(loaded.plan, *named);
-  if (format == "json") {
+  if (flags->Get("--format") == "json") {
     out << JsonText(JsonOf(loaded.plan, *named, shards), 2);
   } else {
     PrintText(loaded.plan, *named, shards, out);
