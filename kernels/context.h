@@ -3,6 +3,8 @@
 
 #include <cstddef>
 
+#include "kernels/instruction_set.h"
+
 namespace planc::host {
 
 // What a host kernel may use besides its operands. Kernels never allocate: an op that needs scratch
@@ -13,6 +15,8 @@ struct KernelContext {
   void* workspace = nullptr;   // 64-byte aligned, contents undefined before and after a call
   size_t workspace_bytes = 0;  // at least what the op's WorkspaceBytes function returns
   int threads = 1;             // OpenMP threads the op may use, >= 1
+  // The largest set that the op may use: what all ranks of the job have.
+  InstructionSet instruction_set = InstructionSet::kAvx2;
 };
 
 }  // namespace planc::host

@@ -42,25 +42,6 @@ absl::Status CheckShape(const MatmulShape& s) {
   return absl::OkStatus();
 }
 
-// The kernel of oneDNN, where one was asked for or is better than ours; null for ours.
-absl::StatusOr<std::unique_ptr<Matmul>> TryOneDnn(const MatmulShape& shape, int threads,
-                                                  bool forced) {
-  absl::StatusOr<OneDnnMatmulOffer> offer = MakeOneDnnMatmul(shape, threads);
-  if (!offer.ok()) {
-    if (!forced && absl::IsUnimplemented(offer.status())) return nullptr;
-    return offer.status();
-  }
-  const int64_t planned = MatmulWorkspaceBytes(shape);
-  const bool fits = offer->scratch_bytes <= planned;
-  if (forced && !fits) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat(offer->matmul->implementation(), " wants ", offer->scratch_bytes,
-                     " bytes of scratch; the planned workspace has ", planned));
-  }
-  if (!forced && !(fits && offer->keeps_to_scratch)) return nullptr;
-  return std::move(offer->matmul);
-}
-
 }  // namespace
 
 std::string MatmulShapeText(const MatmulShape& shape) {
@@ -71,14 +52,15 @@ std::string MatmulShapeText(const MatmulShape& shape) {
 }
 
 int64_t MatmulWorkspaceBytes(const MatmulShape& shape) {
-  // At least one thread's blocks of the packed kernel, at most the blocks of several threads or
-  // the scratch of oneDNN: room for fp32 copies of all three matrices, up to a limit.
-  constexpr int64_t kLibraryLimit = int64_t{16} << 20;
+  // At least one thread's blocks of the packed kernel, at most the blocks of several threads: room
+  // for fp32 copies of all three matrices, up to a limit.
+  constexpr int64_t kLimit = int64_t{16} << 20;
   const int64_t copies = 4 * (shape.m * shape.k + shape.k * shape.n + shape.m * shape.n);
-  return std::max(PackedMatmulWorkspaceBytes(shape), std::min(copies, kLibraryLimit));
+  return std::max(PackedMatmulWorkspaceBytes(shape), std::min(copies, kLimit));
 }
 
 absl::StatusOr<std::unique_ptr<Matmul>> Matmul::Create(const MatmulShape& shape, int threads,
+                                                       InstructionSet /*instruction_set*/,
                                                        MatmulImplementation implementation) {
   const MatmulShape full = WithLeadingDimensions(shape);
   const std::string context = absl::StrCat("matmul ", MatmulShapeText(full));
@@ -86,11 +68,10 @@ absl::StatusOr<std::unique_ptr<Matmul>> Matmul::Create(const MatmulShape& shape,
   if (threads < 1) {
     return absl::InvalidArgumentError(absl::StrCat(context, ": threads must be at least 1"));
   }
-  if (implementation != MatmulImplementation::kPacked) {
-    const bool forced = implementation == MatmulImplementation::kOneDnn;
-    absl::StatusOr<std::unique_ptr<Matmul>> matmul = TryOneDnn(full, threads, forced);
+  if (implementation == MatmulImplementation::kOneDnn) {
+    absl::StatusOr<std::unique_ptr<Matmul>> matmul = MakeOneDnnMatmul(full, threads);
     if (!matmul.ok()) return WithContext(matmul.status(), context);
-    if (*matmul != nullptr) return matmul;
+    return matmul;
   }
   return MakePackedMatmul(full);
 }

@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "kernels/context.h"
+#include "kernels/instruction_set.h"
 #include "schemas/dtype.h"
 
 namespace planc::host {
@@ -42,38 +43,46 @@ struct MatmulShape {
 // Text such as "1024x4096x512 bf16*bf16^T+=f32", for error messages and profiles.
 std::string MatmulShapeText(const MatmulShape& shape);
 
-// Bytes of workspace that Run needs; at most 16 MiB. A function of the shape alone, never of the
-// machine or the number of threads, because it is written into plans.
+// Bytes of workspace that planc's own kernels need; at most 16 MiB. A function of the shape alone,
+// never of the machine or the number of threads, because it is written into plans.
 int64_t MatmulWorkspaceBytes(const MatmulShape& shape);
 
 // Who computes the product.
 enum class MatmulImplementation {
-  // oneDNN where it has a kernel for these types that works inside the planned workspace and
-  // allocates nothing by itself; planc's packed kernel otherwise.
+  // The fastest of planc's own kernels on the instruction set. oneDNN is never chosen: its order of
+  // sums follows cache sizes, CPU maker and threads.
   kAutomatic,
-  kOneDnn,  // oneDNN, even where it allocates internally; an error where it has no kernel.
   kPacked,  // kernels/packed_matmul.h
+  // oneDNN, even where it allocates internally; an error where it has no kernel. For comparison,
+  // with whatever instructions it finds on the machine.
+  kOneDnn,
 };
 
 // A product prepared once, at session start, and run any number of times.
 //
-// Run allocates nothing (except inside oneDNN, where kOneDnn was forced). Its result depends on
-// the shape, on the machine's vector extensions and on `threads`, and on nothing else; the packed
-// kernel's result does not depend on `threads` either.
+// Run allocates nothing (except inside oneDNN, where kOneDnn was forced). The result of planc's own
+// kernels depends on the operands and on the class of bits of the instruction set, and on nothing
+// else: neither on `threads` nor on the machine.
 class Matmul {
  public:
   virtual ~Matmul() = default;
 
-  // Fails with InvalidArgument for impossible shapes and unsupported types, and with
-  // ResourceExhausted where a forced oneDNN wants more scratch than MatmulWorkspaceBytes(shape).
+  // The product for `threads` threads with the instructions of `instruction_set`, which this
+  // machine must have (DetectInstructionSet).
+  // Fails with InvalidArgument for impossible shapes and unsupported types, and with Unimplemented
+  // where a forced oneDNN has no optimised kernel.
   static absl::StatusOr<std::unique_ptr<Matmul>> Create(
-      const MatmulShape& shape, int threads,
+      const MatmulShape& shape, int threads, InstructionSet instruction_set,
       MatmulImplementation implementation = MatmulImplementation::kAutomatic);
 
   // Computes C from A and B. The operands must not overlap C.
-  // REQUIRES: context.workspace_bytes >= MatmulWorkspaceBytes(shape()); the workspace is aligned
-  // to 64 bytes; context.threads is the `threads` of Create.
+  // REQUIRES: context.workspace_bytes >= workspace_bytes(); the workspace is aligned to 64 bytes;
+  // context.threads is the `threads` of Create.
   virtual void Run(const void* a, const void* b, void* c, KernelContext& context) = 0;
+
+  // Bytes of workspace that Run needs: MatmulWorkspaceBytes(shape()) for planc's own kernels; of a
+  // forced oneDNN what the library asks for on this machine, which may be more.
+  virtual int64_t workspace_bytes() const { return MatmulWorkspaceBytes(shape_); }
 
   // The kernel behind this product: "packed", or "onednn " and its name there.
   virtual std::string implementation() const = 0;

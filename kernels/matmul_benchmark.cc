@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kernels/aligned_buffer.h"
+#include "kernels/instruction_set.h"
 #include "kernels/matmul.h"
 
 namespace planc::host {
@@ -41,12 +42,12 @@ std::vector<uint16_t> Ones(int64_t elements, DType dtype) {
 
 void Run(benchmark::State& state, const MatmulShape& shape, MatmulImplementation implementation) {
   const int threads = static_cast<int>(state.range(3));
-  auto matmul = Matmul::Create(shape, threads, implementation);
+  auto matmul = Matmul::Create(shape, threads, *DetectInstructionSet(), implementation);
   if (!matmul.ok()) return state.SkipWithError(std::string(matmul.status().message()).c_str());
   std::vector<uint16_t> a = Ones(shape.m * shape.k, shape.a);
   std::vector<uint16_t> b = Ones(shape.k * shape.n, shape.b);
   std::vector<uint16_t> c = Ones(shape.m * shape.n, shape.c);
-  AlignedBuffer workspace(MatmulWorkspaceBytes(shape));
+  AlignedBuffer workspace((*matmul)->workspace_bytes());
   KernelContext context{workspace.data(), workspace.size(), threads};
   for (auto _ : state) (*matmul)->Run(a.data(), b.data(), c.data(), context);
   state.SetLabel((*matmul)->implementation());

@@ -92,7 +92,7 @@ class OneDnnMatmul : public Matmul {
 
   void Run(const void* a, const void* b, void* c, KernelContext& context) override {
     CHECK_EQ(context.threads, threads_);
-    CHECK_GE(static_cast<int64_t>(context.workspace_bytes), scratch_bytes());
+    CHECK_GE(static_cast<int64_t>(context.workspace_bytes), workspace_bytes());
     const ThreadsScope threads(threads_);
     SetData(a_, const_cast<void*>(a));
     SetData(b_, const_cast<void*>(b));
@@ -107,8 +107,7 @@ class OneDnnMatmul : public Matmul {
   }
 
   std::string implementation() const override { return absl::StrCat("onednn ", kernel_name_); }
-  const std::string& kernel_name() const { return kernel_name_; }
-  int64_t scratch_bytes() const {
+  int64_t workspace_bytes() const override {
     return static_cast<int64_t>(dnnl_memory_desc_get_size(&scratch_description_));
   }
 
@@ -182,14 +181,10 @@ class OneDnnMatmul : public Matmul {
 
 }  // namespace
 
-absl::StatusOr<OneDnnMatmulOffer> MakeOneDnnMatmul(const MatmulShape& shape, int threads) {
+absl::StatusOr<std::unique_ptr<Matmul>> MakeOneDnnMatmul(const MatmulShape& shape, int threads) {
   auto matmul = std::make_unique<OneDnnMatmul>(shape, threads);
   PLANC_RETURN_IF_ERROR(matmul->Prepare());
-  OneDnnMatmulOffer offer;
-  offer.scratch_bytes = matmul->scratch_bytes();
-  offer.keeps_to_scratch = !absl::StartsWith(matmul->kernel_name(), "gemm:");
-  offer.matmul = std::move(matmul);
-  return offer;
+  return matmul;
 }
 
 }  // namespace planc::host

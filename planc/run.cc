@@ -12,6 +12,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "compiler/catalog/devices.h"
+#include "kernels/instruction_set.h"
 #include "planc/commands.h"
 #include "planc/flags.h"
 #include "planc/load_plan.h"
@@ -191,6 +192,9 @@ int RunRun(const std::vector<std::string>& args, std::ostream& out, std::ostream
     options.base_directory = std::filesystem::path(arguments->input).parent_path().string();
     if (options.base_directory.empty()) options.base_directory.assign(1, '.');
   }
+  const absl::StatusOr<host::InstructionSet> instruction_set = host::DetectInstructionSet();
+  if (!instruction_set.ok()) return Report(instruction_set.status(), err);
+  options.instruction_set = *instruction_set;
   const absl::StatusOr<LaunchConfig> launch = DetectLaunch();
   const absl::Status launchable = launch.ok() ? CheckLaunch(plan, *launch) : launch.status();
   if (!launchable.ok()) {

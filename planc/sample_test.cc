@@ -10,6 +10,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "kernels/instruction_set.h"
 #include "planc/commands.h"
 #include "planc/load_plan.h"
 #include "planc/sampling/language_model.h"
@@ -53,7 +54,8 @@ class SampleTest : public testing::Test {
     auto data = TokenLoader::OpenValidation(plan, directory_);
     ASSERT_TRUE(data.ok()) << data.status();
     const std::unique_ptr<Device> device = CreateHostDevice();
-    auto session = Session::Create(plan, 0, 1, device.get(), nullptr);
+    auto session =
+        Session::Create(plan, 0, 1, *host::DetectInstructionSet(), device.get(), nullptr);
     ASSERT_TRUE(session.ok()) << session.status();
     auto runner = ProgramRunner::Create(**session, device.get(), {});
     ASSERT_TRUE(runner.ok()) << runner.status();

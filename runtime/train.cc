@@ -44,7 +44,8 @@ absl::StatusOr<TrainingEnd> Train(const Plan& plan, const LaunchConfig& launch,
   // 3. Partition: this rank's programs, bound to memory, and its share of the training state.
   const std::unique_ptr<Device> device = CreateHostDevice();
   PLANC_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session,
-                         Session::Create(plan, launch.rank, launch.threads, device.get(), &groups));
+                         Session::Create(plan, launch.rank, launch.threads, options.instruction_set,
+                                         device.get(), &groups));
   PLANC_ASSIGN_OR_RETURN(TrainingReport report,
                          TrainingReport::Open(*session, launch, options, end));
   if (!groups.entries().empty()) report.Note(groups.TransportText());

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "kernels/instruction_set.h"
 #include "runtime/launch/launch.h"
 #include "runtime/step/watchdog.h"
 #include "schemas/plan.h"
@@ -20,7 +21,9 @@ struct RunOptions {
   std::string base_directory;         // relative paths of the job start here
   std::optional<int64_t> stop_after;  // end after this many optimizer steps, counted from step 0
   bool profile = false;               // time every instruction of the last step
-  std::optional<double> peak_flops;   // of one rank's device, for the utilisation in the metrics
+  // The largest that kernels may use, which this machine has.
+  host::InstructionSet instruction_set = host::InstructionSet::kAvx2;
+  std::optional<double> peak_flops;  // of one rank's device, for the utilisation in the metrics
   // A checkpoint to resume from, whatever checkpoint.resume says; relative to base_directory.
   std::optional<std::string> resume_from;
   StallRule stall;                                       // of the programs

@@ -207,7 +207,8 @@ absl::StatusOr<MachineRates> TrainingReport::MeasureInTurn() {
   absl::StatusOr<MachineRates> rates = absl::InternalError("no turn to measure the machine");
   for (int64_t turn = 0; turn < plan.ranks_per_node; ++turn) {
     if (turn == session_->rank() % plan.ranks_per_node) {
-      rates = MeasureMachineRates(CreateHostDevice().get(), session_->threads(), HasBf16(plan));
+      rates = MeasureMachineRates(CreateHostDevice().get(), session_->threads(),
+                                  session_->instruction_set(), HasBf16(plan));
     }
     // Also after a failure, since the others wait here.
     if (session_->groups() != nullptr && plan.ranks_per_node > 1) {

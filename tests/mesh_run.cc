@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "kernels/instruction_set.h"
 #include "runtime/checkpoint/control_agreement.h"
 #include "runtime/checkpoint/resume.h"
 #include "runtime/checkpoint/save.h"
@@ -77,8 +78,9 @@ class MeshRunner {
   absl::Status RunRank(int64_t rank) {
     const std::unique_ptr<Device> device = CreateHostDevice();
     PLANC_ASSIGN_OR_RETURN(Groups groups, ConnectLoopbackGroups(plan_, rank, &world_));
-    PLANC_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session,
-                           Session::Create(plan_, rank, 1, device.get(), &groups));
+    PLANC_ASSIGN_OR_RETURN(
+        const std::unique_ptr<Session> session,
+        Session::Create(plan_, rank, 1, host::InstructionSet::kAvx2, device.get(), &groups));
     for (int kind = 0; kind < kMemoryKindCount; ++kind) {
       run_.allocated[rank][kind] = session->AllocatedBytes(static_cast<MemoryKind>(kind));
     }

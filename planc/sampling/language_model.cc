@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/pipeline.h"
+#include "kernels/instruction_set.h"
 #include "runtime/checkpoint/load.h"
 #include "runtime/checkpoint/manifest.h"
 #include "runtime/data/token_source.h"
@@ -97,7 +98,9 @@ absl::StatusOr<std::unique_ptr<LanguageModel>> LanguageModel::Load(const std::st
 
 absl::Status LanguageModel::Prepare(const std::string& checkpoint, int threads) {
   device_ = CreateHostDevice();
-  PLANC_ASSIGN_OR_RETURN(session_, Session::Create(plan_, 0, threads, device_.get(), nullptr));
+  PLANC_ASSIGN_OR_RETURN(const host::InstructionSet instruction_set, host::DetectInstructionSet());
+  PLANC_ASSIGN_OR_RETURN(
+      session_, Session::Create(plan_, 0, threads, instruction_set, device_.get(), nullptr));
   PLANC_ASSIGN_OR_RETURN(runner_, ProgramRunner::Create(*session_, device_.get(), {}));
   ProgramInputs inputs;
   inputs.restoring = true;

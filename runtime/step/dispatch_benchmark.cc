@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/instruction_set.h"
 #include "runtime/device/host_device.h"
 #include "runtime/step/run_program.h"
 #include "runtime/step/session.h"
@@ -53,7 +54,8 @@ Plan PlanOf(Pattern pattern) {
 void BM_Dispatch(benchmark::State& state, Pattern pattern) {
   const Plan plan = PlanOf(pattern);
   const std::unique_ptr<Device> device = CreateHostDevice();
-  const auto session = Session::Create(plan, /*rank=*/0, /*threads=*/1, device.get(), nullptr);
+  const auto session = Session::Create(plan, /*rank=*/0, /*threads=*/1, host::InstructionSet::kAvx2,
+                                       device.get(), nullptr);
   if (!session.ok()) return state.SkipWithError(std::string(session.status().message()).c_str());
   const auto runner = ProgramRunner::Create(**session, device.get(), {});
   if (!runner.ok()) return state.SkipWithError(std::string(runner.status().message()).c_str());

@@ -36,23 +36,25 @@ double BestSeconds(Body body) {
 }
 
 // y = x W^T, as in the forward pass of a linear layer.
-absl::StatusOr<double> ProductRate(Device* device, int threads, DType dtype) {
+absl::StatusOr<double> ProductRate(Device* device, int threads,
+                                   host::InstructionSet instruction_set, DType dtype) {
   const int64_t size = threads > 8 ? 2048 : 1024;  // rows and columns
   const host::MatmulShape shape = {
       .m = size, .n = size, .k = size, .transpose_b = true, .a = dtype, .b = dtype, .c = dtype};
   const int64_t bytes = size * size * SizeOf(dtype);
-  const int64_t workspace_bytes = host::MatmulWorkspaceBytes(shape);
-  StaticArena a(device, kName), b(device, kName), c(device, kName), workspace(device, kName);
+  StaticArena a(device, kName), b(device, kName), c(device, kName);
   PLANC_RETURN_IF_ERROR(a.Allocate(bytes));
   PLANC_RETURN_IF_ERROR(b.Allocate(bytes));
   PLANC_RETURN_IF_ERROR(c.Allocate(bytes));
-  PLANC_RETURN_IF_ERROR(workspace.Allocate(workspace_bytes));
-  host::KernelContext context = {workspace.base(), static_cast<size_t>(workspace_bytes), threads};
   double rate = 0;
   for (const auto implementation :
-       {host::MatmulImplementation::kPacked, host::MatmulImplementation::kOneDnn}) {
-    const auto product = host::Matmul::Create(shape, threads, implementation);
+       {host::MatmulImplementation::kAutomatic, host::MatmulImplementation::kOneDnn}) {
+    const auto product = host::Matmul::Create(shape, threads, instruction_set, implementation);
     if (!product.ok()) continue;  // oneDNN does not have each type on each machine
+    StaticArena workspace(device, kName);
+    PLANC_RETURN_IF_ERROR(workspace.Allocate((*product)->workspace_bytes()));
+    host::KernelContext context = {workspace.base(), static_cast<size_t>(workspace.bytes()),
+                                   threads, instruction_set};
     const double seconds =
         BestSeconds([&] { (*product)->Run(a.base(), b.base(), c.base(), context); });
     rate = std::max(rate, 2 * static_cast<double>(size * size * size) / seconds);
@@ -76,13 +78,16 @@ absl::StatusOr<double> MemoryRate(Device* device, int threads) {
 
 }  // namespace
 
-absl::StatusOr<MachineRates> MeasureMachineRates(Device* device, int threads, bool bf16) {
+absl::StatusOr<MachineRates> MeasureMachineRates(Device* device, int threads,
+                                                 host::InstructionSet instruction_set, bool bf16) {
   MachineRates rates;
   rates.threads = threads;
   PLANC_ASSIGN_OR_RETURN(rates.bytes_per_second, MemoryRate(device, threads));
-  PLANC_ASSIGN_OR_RETURN(rates.fp32_flops, ProductRate(device, threads, DType::kF32));
+  PLANC_ASSIGN_OR_RETURN(rates.fp32_flops,
+                         ProductRate(device, threads, instruction_set, DType::kF32));
   if (bf16) {
-    PLANC_ASSIGN_OR_RETURN(rates.bf16_flops, ProductRate(device, threads, DType::kBF16));
+    PLANC_ASSIGN_OR_RETURN(rates.bf16_flops,
+                           ProductRate(device, threads, instruction_set, DType::kBF16));
   }
   return rates;
 }

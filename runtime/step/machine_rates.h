@@ -2,6 +2,7 @@
 #define PLANC_RUNTIME_STEP_MACHINE_RATES_H_
 
 #include "absl/status/statusor.h"
+#include "kernels/instruction_set.h"
 #include "runtime/device/device.h"
 
 namespace planc {
@@ -14,11 +15,12 @@ struct MachineRates {
   int threads = 1;              // at work in both
 };
 
-// Measures with the kernels that the run itself uses: the faster of the implementations of
-// kernels/matmul.h on square products, of bf16 only where `bf16` asks for it, and b += a over 256
-// MiB of `device`, more than a last-level cache holds. Each is the best of a fifth of a second.
+// Measures the faster of the kernels that a run on `instruction_set` uses and oneDNN's on square
+// products, of bf16 only where `bf16` asks for it, and b += a over 256 MiB of `device`, more than a
+// last-level cache holds. Each is the best of a fifth of a second.
 // Errors: ResourceExhausted when the memory is not free.
-absl::StatusOr<MachineRates> MeasureMachineRates(Device* device, int threads, bool bf16);
+absl::StatusOr<MachineRates> MeasureMachineRates(Device* device, int threads,
+                                                 host::InstructionSet instruction_set, bool bf16);
 
 }  // namespace planc
 

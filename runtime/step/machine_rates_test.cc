@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "kernels/instruction_set.h"
 #include "runtime/device/host_device.h"
 
 namespace planc {
@@ -12,7 +13,8 @@ namespace {
 // Any machine that runs this does more than a calculator and less than a rack of accelerators.
 TEST(MachineRates, AreOfThisWorld) {
   const std::unique_ptr<Device> device = CreateHostDevice();
-  const auto rates = MeasureMachineRates(device.get(), /*threads=*/1, /*bf16=*/true);
+  const auto rates =
+      MeasureMachineRates(device.get(), /*threads=*/1, host::InstructionSet::kAvx2, /*bf16=*/true);
   ASSERT_TRUE(rates.ok()) << rates.status();
   EXPECT_EQ(rates->threads, 1);
   for (const double rate : {rates->fp32_flops, rates->bf16_flops, rates->bytes_per_second}) {
@@ -23,7 +25,8 @@ TEST(MachineRates, AreOfThisWorld) {
 
 TEST(MachineRates, WithoutBf16ItIsNotMeasured) {
   const std::unique_ptr<Device> device = CreateHostDevice();
-  const auto rates = MeasureMachineRates(device.get(), /*threads=*/1, /*bf16=*/false);
+  const auto rates =
+      MeasureMachineRates(device.get(), /*threads=*/1, host::InstructionSet::kAvx2, /*bf16=*/false);
   ASSERT_TRUE(rates.ok()) << rates.status();
   EXPECT_EQ(rates->bf16_flops, 0);
   EXPECT_GT(rates->fp32_flops, 0);

@@ -89,10 +89,12 @@ class OpView {
   int64_t Coordinate(Axis axis) const { return context_.coordinates[static_cast<int>(axis)]; }
 
   // The context of a kernel with no scratch, and of one whose scratch is the operand `workspace`.
-  host::KernelContext Kernel() const { return {nullptr, 0, instruction_.threads}; }
+  host::KernelContext Kernel() const {
+    return {nullptr, 0, instruction_.threads, instruction_.instruction_set};
+  }
   host::KernelContext KernelWithWorkspace() const {
     return {Operand<"workspace">(), static_cast<size_t>(BytesOf<"workspace">()),
-            instruction_.threads};
+            instruction_.threads, instruction_.instruction_set};
   }
 
  private:

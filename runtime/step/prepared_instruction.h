@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
+#include "kernels/instruction_set.h"
 #include "kernels/matmul.h"
 #include "runtime/process_group/process_group.h"
 #include "schemas/dtype.h"
@@ -40,10 +41,11 @@ struct PreparedInstruction {
   int operand_count = 0;
   std::array<int64_t, kMaxIntegers> integers{};
   std::array<double, kMaxReals> reals{};
-  int threads = 1;                 // that its kernel may use
-  host::Matmul* matmul = nullptr;  // of matmul and matmul_add
-  ProcessGroup* group = nullptr;   // of collectives and transfers
-  int64_t peer = -1;               // member of `group` that a transfer goes to or comes from
+  int threads = 1;                                                     // that its kernel may use
+  host::InstructionSet instruction_set = host::InstructionSet::kAvx2;  // likewise
+  host::Matmul* matmul = nullptr;                                      // of matmul and matmul_add
+  ProcessGroup* group = nullptr;  // of collectives and transfers
+  int64_t peer = -1;              // member of `group` that a transfer goes to or comes from
 };
 
 }  // namespace planc

@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "kernels/instruction_set.h"
 #include "runtime/device/host_device.h"
 #include "runtime/step/allocation_guard.h"
 #include "runtime/step/allocation_scope.h"
@@ -50,7 +51,8 @@ struct Rank {
       EXPECT_TRUE(connected.ok()) << connected.status();
       groups = std::make_unique<Groups>(*std::move(connected));
     }
-    auto bound = Session::Create(plan, rank, /*threads=*/1, device.get(), groups.get());
+    auto bound = Session::Create(plan, rank, /*threads=*/1, host::InstructionSet::kAvx2,
+                                 device.get(), groups.get());
     EXPECT_TRUE(bound.ok()) << bound.status();
     session = *std::move(bound);
     auto made = ProgramRunner::Create(*session, device.get(), options);

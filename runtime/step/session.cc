@@ -13,9 +13,11 @@
 namespace planc {
 
 absl::StatusOr<std::unique_ptr<Session>> Session::Create(const Plan& plan, int64_t rank,
-                                                         int threads, Device* device,
-                                                         Groups* groups) {
-  std::unique_ptr<Session> session(new Session(plan, rank, threads, device, groups));
+                                                         int threads,
+                                                         host::InstructionSet instruction_set,
+                                                         Device* device, Groups* groups) {
+  std::unique_ptr<Session> session(
+      new Session(plan, rank, threads, instruction_set, device, groups));
   PLANC_RETURN_IF_ERROR(session->AllocateArenas());
   PLANC_RETURN_IF_ERROR(session->PrepareBlocks());
   for (int kind = 0; kind < kProgramCount; ++kind) {
@@ -24,10 +26,12 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Create(const Plan& plan, int64
   return session;
 }
 
-Session::Session(const Plan& plan, int64_t rank, int threads, Device* device, Groups* groups)
+Session::Session(const Plan& plan, int64_t rank, int threads, host::InstructionSet instruction_set,
+                 Device* device, Groups* groups)
     : plan_(plan),
       rank_(rank),
       threads_(threads),
+      instruction_set_(instruction_set),
       device_(device),
       groups_(groups),
       coordinates_(plan.mesh.CoordinatesOf(rank)),
@@ -79,6 +83,7 @@ absl::Status Session::PrepareBlocks() {
 
 absl::Status Session::BindResources(const Instruction& instruction, PreparedInstruction* prepared) {
   const int threads = instruction.stream == Stream::kCompute ? threads_ : 1;
+  prepared->instruction_set = instruction_set_;
   prepared->threads = ThreadsThatFit(plan_, instruction, threads);
   if (prepared->threads == 0) {
     const int operand = OperandIndex(instruction.opcode, "workspace");
@@ -105,7 +110,8 @@ absl::Status Session::BindMatmul(const Instruction& instruction, PreparedInstruc
       absl::StrCat(host::MatmulShapeText(shape), " on ", StreamName(instruction.stream));
   std::unique_ptr<host::Matmul>& matmul = matmuls_[key];
   if (matmul == nullptr) {
-    PLANC_ASSIGN_OR_RETURN(matmul, host::Matmul::Create(shape, prepared->threads));
+    PLANC_ASSIGN_OR_RETURN(matmul,
+                           host::Matmul::Create(shape, prepared->threads, instruction_set_));
   }
   prepared->matmul = matmul.get();
   return absl::OkStatus();

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "kernels/instruction_set.h"
 #include "kernels/matmul.h"
 #include "runtime/device/device.h"
 #include "runtime/device/static_arena.h"
@@ -25,15 +26,16 @@ namespace planc {
 // Carrying out the programs is ProgramRunner's work.
 class Session {
  public:
-  // Binds `plan` to `rank`. `threads` is what a kernel of the compute stream may use. `plan`,
-  // `device` and `groups` must outlive the session; `groups` may be null when no instruction of
-  // this rank communicates.
-  // REQUIRES: VerifyPlan finds nothing wrong with `plan`.
+  // Binds `plan` to `rank`. `threads` is what a kernel of the compute stream may use,
+  // `instruction_set` the largest set of any kernel: this machine has it, and so does every rank of
+  // the job. `plan`, `device` and `groups` must outlive the session; `groups` may be null when no
+  // instruction of this rank communicates. REQUIRES: VerifyPlan finds nothing wrong with `plan`.
   // Errors: ResourceExhausted when the device lacks memory; Internal when the plan asks for
   // something that the kernels do not have, or a needed process group is missing.
   static absl::StatusOr<std::unique_ptr<Session>> Create(const Plan& plan, int64_t rank,
-                                                         int threads, Device* device,
-                                                         Groups* groups);
+                                                         int threads,
+                                                         host::InstructionSet instruction_set,
+                                                         Device* device, Groups* groups);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -41,6 +43,7 @@ class Session {
   const Plan& plan() const { return plan_; }
   int64_t rank() const { return rank_; }
   int threads() const { return threads_; }
+  host::InstructionSet instruction_set() const { return instruction_set_; }
   const Coordinates& coordinates() const { return coordinates_; }
   const RankClass& rank_class() const { return *rank_class_; }
   Groups* groups() const { return groups_; }
@@ -72,7 +75,8 @@ class Session {
   int32_t event_cells() const { return tables_.cells; }
 
  private:
-  Session(const Plan& plan, int64_t rank, int threads, Device* device, Groups* groups);
+  Session(const Plan& plan, int64_t rank, int threads, host::InstructionSet instruction_set,
+          Device* device, Groups* groups);
 
   absl::Status AllocateArenas();
   absl::Status PrepareBlocks();
@@ -86,6 +90,7 @@ class Session {
   const Plan& plan_;
   const int64_t rank_;
   const int threads_;
+  const host::InstructionSet instruction_set_;
   Device* const device_;
   Groups* const groups_;
   Coordinates coordinates_{};
