@@ -49,8 +49,8 @@ struct AttentionBackwardArgs {
 // Works on blocks of queries and keys with a running maximum and sum (Milakov and Gimelshein 2018;
 // Dao et al. 2022, Algorithm 1), so no [S, S] matrix exists; blocks above the diagonal are skipped.
 // `dtype` (f32 or bf16) is the type of qkv and o; all arithmetic is fp32. Parallel over
-// (sequence, key/value head); the result does not depend on the number of threads. Non-finite
-// inputs reach the outputs that depend on them, and may reach up to 11 earlier rows.
+// (sequence, key/value head); the result depends neither on the number of threads nor on the length
+// of vectors. Non-finite inputs reach the outputs that depend on them, and no others.
 // REQUIRES: CheckAttentionShape(shape) is OK; workspace aligned to 64 bytes and large enough.
 void AttentionForward(const AttentionForwardArgs& args, DType dtype, KernelContext& context);
 

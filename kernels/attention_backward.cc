@@ -41,7 +41,7 @@ void BackwardQueryTile(const AttentionShape& shape, const Tile& tile,
                        const BackwardHeadBlocks& blocks) {
   TileLogits(shape, tile, blocks.queries, blocks.keys, blocks.probabilities);
   TileLogits(shape, tile, blocks.d_output, blocks.values, blocks.d_logits);
-  for (int64_t r = tile.FirstStrip(0); r < tile.queries; ++r) {
+  for (int64_t r = tile.FirstGroup(0); r < tile.queries; ++r) {
     DifferentiateRow(std::max<int64_t>(0, tile.Visible(r)), blocks.lse[r], blocks.delta[r],
                      blocks.probabilities + r * kKeyBlock, blocks.d_logits + r * kKeyBlock);
   }
@@ -49,17 +49,22 @@ void BackwardQueryTile(const AttentionShape& shape, const Tile& tile,
 }
 
 // gradients += left^T right over the queries of a tile: dv of P and do, dk of dS and q. Queries
-// before the first key of a strip of keys see none of it.
+// before the first key of a row group of keys see none of it; those that see some of it have 0 in
+// `left` for the others, and 0 times anything finite adds nothing.
 void AddKeyGradients(const AttentionShape& shape, const Tile& tile, const float* left,
                      const float* right, float* gradients) {
   const int64_t padded_dim = RoundUp(shape.head_dim, kPanelWidth);
+  const bool by_group =
+      !tile.OnDiagonal() || RowsAreFinite(right, kQueryBlock, shape.head_dim, 0, tile.queries);
+  const int64_t strip = by_group ? kStripRows : 1;
   for (int64_t column = 0; column < padded_dim; column += kPanelWidth) {
     const float* panel = right + column * kQueryBlock;
     float* out = gradients + column * shape.sequence + tile.key * kPanelWidth;
-    for (int64_t key = 0; key < tile.keys; key += kStripRows) {
-      const int64_t first = std::max<int64_t>(0, tile.key + key - tile.query);
+    for (int64_t key = 0; key < tile.keys; key += strip) {
+      const int64_t first_key = by_group ? key / kRowGroup * kRowGroup : key;
+      const int64_t first = std::max<int64_t>(0, tile.key + first_key - tile.query);
       if (first >= tile.queries) break;
-      StripProductOf<true>(std::min<int64_t>(kStripRows, tile.keys - key), tile.queries - first,
+      StripProductOf<true>(std::min<int64_t>(strip, tile.keys - key), tile.queries - first,
                            LeftColumns{left + first * kKeyBlock + key, kKeyBlock},
                            panel + first * kPanelWidth, out + key * kPanelWidth, kPanelWidth);
     }

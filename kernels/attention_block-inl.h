@@ -73,20 +73,42 @@ struct Tile {
   // Keys of this tile that query `row` of the tile sees; 0 or less when it sees none.
   int64_t Visible(int64_t row) const { return std::min(keys, query + row + 1 - key); }
 
-  // First query of the first strip that sees key `k` of the tile.
-  int64_t FirstStrip(int64_t k) const {
-    return std::max<int64_t>(0, key + k - query) / kStripRows * kStripRows;
+  // First query of the first row group that sees key `k` of the tile.
+  int64_t FirstGroup(int64_t k) const {
+    return std::max<int64_t>(0, key + k - query) / kRowGroup * kRowGroup;
   }
+  // Keys that some query sees of the row group that `row` is in. What is computed and thrown away
+  // above the diagonal goes by row groups and not by strips, so that it is the same whatever the
+  // height of a strip is.
+  int64_t VisibleToGroup(int64_t row) const {
+    return Visible(std::min(queries, RoundUp(row + 1, kRowGroup)) - 1);
+  }
+  // Whether some query does not see some key.
+  bool OnDiagonal() const { return Visible(0) < keys; }
 };
 
+// Whether rows [first, last) of a matrix [panel_rows, D], stored as panels over D, are finite.
+inline bool RowsAreFinite(const float* panels, int64_t panel_rows, int64_t dim, int64_t first,
+                          int64_t last) {
+  const FloatVec zero = SetAll(0.0f);
+  FloatVec nan_if_not = zero;
+  for (int64_t column = 0; column < dim; column += kPanelWidth) {
+    const float* panel = panels + column * panel_rows;
+    for (int64_t i = first * kPanelWidth; i < last * kPanelWidth; i += kLanes) {
+      nan_if_not = hn::MulAdd(LoadFull(panel + i), zero, nan_if_not);
+    }
+  }
+  return hn::AllFalse(FloatTag(), hn::IsNaN(nan_if_not));
+}
+
 // logits[48][kKeyBlock] = rows[48][D] panels, where `panels` are those of a matrix [D, sequence].
-// Only what some query of a strip sees is computed, in whole panels.
+// Only what some query of a row group sees is computed, in whole panels.
 inline void TileLogits(const AttentionShape& shape, const Tile& tile, const float* rows,
                        const float* panels, float* logits) {
   const int64_t dim = shape.head_dim;
   for (int64_t k = 0; k < tile.keys; k += kPanelWidth) {
     const float* panel = panels + (tile.key + k) * dim;
-    for (int64_t row = tile.FirstStrip(k); row < tile.queries; row += kStripRows) {
+    for (int64_t row = tile.FirstGroup(k); row < tile.queries; row += kStripRows) {
       StripProductOf<false>(std::min<int64_t>(kStripRows, tile.queries - row), dim,
                             LeftRows{rows + row * dim, dim}, panel, logits + row * kKeyBlock + k,
                             kKeyBlock);
@@ -95,16 +117,23 @@ inline void TileLogits(const AttentionShape& shape, const Tile& tile, const floa
 }
 
 // out[48][padded D] += weights[48][kKeyBlock] times the rows of the tile's keys, where `panels` are
-// those of a matrix [sequence, D]. Queries skip the keys that no query of their strip sees.
+// those of a matrix [sequence, D]. Queries skip the keys that no query of their row group sees; the
+// weights of the others that they do not see are 0, and 0 times anything finite adds nothing.
 inline void AddKeyProduct(const AttentionShape& shape, const Tile& tile, const float* weights,
                           const float* panels, float* out) {
   const int64_t padded_dim = RoundUp(shape.head_dim, kPanelWidth);
+  const bool by_group =
+      !tile.OnDiagonal() || RowsAreFinite(panels, shape.sequence, shape.head_dim,
+                                          tile.key + std::max<int64_t>(0, tile.Visible(0)),
+                                          tile.key + tile.Visible(tile.queries - 1));
+  const int64_t strip = by_group ? kStripRows : 1;
   for (int64_t column = 0; column < padded_dim; column += kPanelWidth) {
     const float* panel = panels + column * shape.sequence + tile.key * kPanelWidth;
-    for (int64_t row = tile.FirstStrip(0); row < tile.queries; row += kStripRows) {
-      const int64_t rows = std::min<int64_t>(kStripRows, tile.queries - row);
-      StripProductOf<true>(rows, tile.Visible(row + rows - 1),
-                           LeftRows{weights + row * kKeyBlock, kKeyBlock}, panel,
+    for (int64_t row = tile.FirstGroup(0); row < tile.queries; row += strip) {
+      const int64_t rows = std::min<int64_t>(strip, tile.queries - row);
+      const int64_t depth = by_group ? tile.VisibleToGroup(row) : tile.Visible(row);
+      if (depth <= 0) continue;
+      StripProductOf<true>(rows, depth, LeftRows{weights + row * kKeyBlock, kKeyBlock}, panel,
                            out + row * padded_dim + column, padded_dim);
     }
   }

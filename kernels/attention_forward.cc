@@ -16,15 +16,17 @@ HWY_BEFORE_NAMESPACE();
 namespace planc::host {
 namespace HWY_NAMESPACE {
 
-// The maximum of row[0, count); NaN elements may be ignored, Probabilities brings them back.
+// The maximum of row[0, count), +0 where it is a zero of either sign. NaN elements are ignored,
+// Probabilities brings them back: the maximum instruction gives its second operand where one is
+// NaN.
 HWY_INLINE float RowMaximum(const float* row, int64_t count) {
   constexpr float kLowest = -std::numeric_limits<float>::infinity();
   constexpr int64_t kStep = kLanes;
   FloatVec best = SetAll(kLowest);
   int64_t i = 0;
-  for (; i + kStep <= count; i += kStep) best = hn::Max(best, LoadFull(row + i));
-  if (i < count) best = hn::Max(best, KeepFirst(LoadFull(row + i), count - i, kLowest));
-  return hn::GetLane(hn::MaxOfLanes(FloatTag(), best));
+  for (; i + kStep <= count; i += kStep) best = hn::Max(LoadFull(row + i), best);
+  if (i < count) best = hn::Max(KeepFirst(LoadFull(row + i), count - i, kLowest), best);
+  return hn::GetLane(hn::MaxOfLanes(FloatTag(), best)) + 0.0f;
 }
 
 // The sum of 16 lanes, in the same order for one vector of 16 as for two of 8.
@@ -83,13 +85,10 @@ HWY_INLINE void UpdateRow(float* logits, int64_t visible, int64_t padded_keys, i
 void ForwardTile(const AttentionShape& shape, const Tile& tile, const ForwardHeadBlocks& blocks) {
   const int64_t padded_dim = RoundUp(shape.head_dim, kPanelWidth);
   TileLogits(shape, tile, blocks.queries, blocks.keys, blocks.logits);
-  for (int64_t row = tile.FirstStrip(0); row < tile.queries; row += kStripRows) {
-    const int64_t end = std::min<int64_t>(row + kStripRows, tile.queries);
-    const int64_t padded_keys = RoundUp(tile.Visible(end - 1), kPanelWidth);
-    for (int64_t r = row; r < end; ++r) {
-      UpdateRow(blocks.logits + r * kKeyBlock, std::max<int64_t>(0, tile.Visible(r)), padded_keys,
-                padded_dim, blocks.output + r * padded_dim, blocks.maximum + r, blocks.sum + r);
-    }
+  for (int64_t r = tile.FirstGroup(0); r < tile.queries; ++r) {
+    UpdateRow(blocks.logits + r * kKeyBlock, std::max<int64_t>(0, tile.Visible(r)),
+              RoundUp(tile.VisibleToGroup(r), kPanelWidth), padded_dim,
+              blocks.output + r * padded_dim, blocks.maximum + r, blocks.sum + r);
   }
   AddKeyProduct(shape, tile, blocks.logits, blocks.values, blocks.output);
 }

@@ -33,7 +33,8 @@ HWY_INLINE float RowMax(const T* logits, size_t n) {
   }
   FloatVec maximum = parts[0];
   for (size_t part = 1; part < kParts; ++part) maximum = hn::Max(maximum, parts[part]);
-  return hn::GetLane(hn::MaxOfLanes(FloatTag(), maximum));
+  // Which of two zeros is the larger one depends on the order: the sum with +0 is +0 for both.
+  return hn::GetLane(hn::MaxOfLanes(FloatTag(), maximum)) + 0.0f;
 }
 
 template <typename T>
