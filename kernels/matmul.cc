@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "kernels/amx_matmul.h"
 #include "kernels/onednn_matmul.h"
 #include "kernels/packed_matmul.h"
 #include "schemas/status.h"
@@ -60,7 +61,7 @@ int64_t MatmulWorkspaceBytes(const MatmulShape& shape) {
 }
 
 absl::StatusOr<std::unique_ptr<Matmul>> Matmul::Create(const MatmulShape& shape, int threads,
-                                                       InstructionSet /*instruction_set*/,
+                                                       InstructionSet instruction_set,
                                                        MatmulImplementation implementation) {
   const MatmulShape full = WithLeadingDimensions(shape);
   const std::string context = absl::StrCat("matmul ", MatmulShapeText(full));
@@ -72,6 +73,10 @@ absl::StatusOr<std::unique_ptr<Matmul>> Matmul::Create(const MatmulShape& shape,
     absl::StatusOr<std::unique_ptr<Matmul>> matmul = MakeOneDnnMatmul(full, threads);
     if (!matmul.ok()) return WithContext(matmul.status(), context);
     return matmul;
+  }
+  if (implementation == MatmulImplementation::kAutomatic && full.a == DType::kBF16 &&
+      instruction_set == InstructionSet::kAmxBf16) {
+    return MakeAmxMatmul(full);
   }
   return MakePackedMatmul(full);
 }

@@ -70,22 +70,30 @@ void Sizes(benchmark::internal::Benchmark* benchmark) {
     benchmark->Args({512, 4096, 256, threads});
     benchmark->Args({2048, 256, 256, threads});
     benchmark->Args({64, 64, 64, threads});
+    benchmark->Args({8192, 1376, 512, threads});
+    benchmark->Args({8192, 512, 1376, threads});
   }
 }
 
 constexpr MatmulImplementation kPacked = MatmulImplementation::kPacked;
+constexpr MatmulImplementation kAutomatic = MatmulImplementation::kAutomatic;
 constexpr MatmulImplementation kOneDnn = MatmulImplementation::kOneDnn;
 
 BENCHMARK_TEMPLATE(BM_Linear, Pass::kForward, DType::kF32, kPacked)->Apply(Sizes);
 BENCHMARK_TEMPLATE(BM_Linear, Pass::kForward, DType::kF32, kOneDnn)->Apply(Sizes);
 BENCHMARK_TEMPLATE(BM_Linear, Pass::kForward, DType::kBF16, kPacked)->Apply(Sizes);
+BENCHMARK_TEMPLATE(BM_Linear, Pass::kForward, DType::kBF16, kAutomatic)->Apply(Sizes);
 BENCHMARK_TEMPLATE(BM_Linear, Pass::kForward, DType::kBF16, kOneDnn)->Apply(Sizes);
 BENCHMARK_TEMPLATE(BM_Linear, Pass::kInputGradient, DType::kF32, kPacked)->Apply(Sizes);
 BENCHMARK_TEMPLATE(BM_Linear, Pass::kInputGradient, DType::kF32, kOneDnn)->Apply(Sizes);
 BENCHMARK_TEMPLATE(BM_Linear, Pass::kInputGradient, DType::kBF16, kPacked)->Apply(Sizes);
+BENCHMARK_TEMPLATE(BM_Linear, Pass::kInputGradient, DType::kBF16, kAutomatic)->Apply(Sizes);
+BENCHMARK_TEMPLATE(BM_Linear, Pass::kInputGradient, DType::kBF16, kOneDnn)->Apply(Sizes);
 BENCHMARK_TEMPLATE(BM_Linear, Pass::kWeightGradient, DType::kF32, kPacked)->Apply(Sizes);
 BENCHMARK_TEMPLATE(BM_Linear, Pass::kWeightGradient, DType::kF32, kOneDnn)->Apply(Sizes);
 BENCHMARK_TEMPLATE(BM_Linear, Pass::kWeightGradient, DType::kBF16, kPacked)->Apply(Sizes);
+BENCHMARK_TEMPLATE(BM_Linear, Pass::kWeightGradient, DType::kBF16, kAutomatic)->Apply(Sizes);
+BENCHMARK_TEMPLATE(BM_Linear, Pass::kWeightGradient, DType::kBF16, kOneDnn)->Apply(Sizes);
 
 }  // namespace
 }  // namespace planc::host
