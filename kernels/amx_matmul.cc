@@ -199,7 +199,7 @@ void StoreSums(const AmxPart& part, const Range& rows, const Range& columns) {
     const float* sums =
         part.sums + r / kTileRows * kTileRows * part.blocks.columns + r % kTileRows * kTileColumns;
     Bf16* c = static_cast<Bf16*>(part.c) + (rows.begin + r) * s.ldc + columns.begin;
-    StoreTileRow(sums, columns.size, s.accumulate, c);
+    StoreTileRow(sums, columns.size, 1.0f, s.accumulate, c);
   }
 }
 

@@ -8,6 +8,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "kernels/amx/tile.h"
+#include "kernels/attention_amx.h"
 #include "kernels/attention_block.h"
 
 namespace planc::host {
@@ -23,6 +25,21 @@ AttentionShape WithScale(AttentionShape shape) {
     shape.scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(shape.head_dim)));
   }
   return shape;
+}
+
+int64_t ForwardBytes(const AttentionShape& shape) {
+  return std::max(ForwardHeadBlocks(shape, nullptr).bytes(),
+                  AmxForwardBlocks(shape, nullptr).bytes());
+}
+
+int64_t BackwardBytes(const AttentionShape& shape) {
+  return std::max(BackwardHeadBlocks(shape, nullptr).bytes(),
+                  AmxBackwardBlocks(shape, nullptr).bytes());
+}
+
+bool UsesAmx(DType dtype, const KernelContext& context) {
+  (void)context;
+  return dtype == DType::kBF16 && AmxBf16IsAvailable();
 }
 
 // Calls work(batch, kv_head, thread's share of the workspace) for every key/value head.
@@ -68,19 +85,23 @@ absl::Status CheckAttentionShape(const AttentionShape& s) {
 }
 
 int64_t AttentionForwardWorkspaceBytes(const AttentionShape& shape, int threads) {
-  return ActiveThreads(shape, threads) * ForwardHeadBlocks(shape, nullptr).bytes();
+  return ActiveThreads(shape, threads) * ForwardBytes(shape);
 }
 
 int64_t AttentionBackwardWorkspaceBytes(const AttentionShape& shape, int threads) {
-  return ActiveThreads(shape, threads) * BackwardHeadBlocks(shape, nullptr).bytes();
+  return ActiveThreads(shape, threads) * BackwardBytes(shape);
 }
 
 void AttentionForward(const AttentionForwardArgs& given, DType dtype, KernelContext& context) {
   CHECK(dtype == DType::kF32 || dtype == DType::kBF16);
   AttentionForwardArgs args = given;
   args.shape = WithScale(given.shape);
-  const int64_t bytes = ForwardHeadBlocks(args.shape, nullptr).bytes();
+  const bool uses_amx = UsesAmx(dtype, context);
+  const int64_t bytes = ForwardBytes(args.shape);
   ForEachKvHead(args.shape, bytes, context, [&](int64_t batch, int64_t head, void* workspace) {
+    if (uses_amx) {
+      return AmxForwardKvHead(args, batch, head, AmxForwardBlocks(args.shape, workspace));
+    }
     const ForwardHeadBlocks blocks(args.shape, workspace);
     ForwardKvHead(args, dtype, batch, head, blocks);
   });
@@ -90,8 +111,12 @@ void AttentionBackward(const AttentionBackwardArgs& given, DType dtype, KernelCo
   CHECK(dtype == DType::kF32 || dtype == DType::kBF16);
   AttentionBackwardArgs args = given;
   args.shape = WithScale(given.shape);
-  const int64_t bytes = BackwardHeadBlocks(args.shape, nullptr).bytes();
+  const bool uses_amx = UsesAmx(dtype, context);
+  const int64_t bytes = BackwardBytes(args.shape);
   ForEachKvHead(args.shape, bytes, context, [&](int64_t batch, int64_t head, void* workspace) {
+    if (uses_amx) {
+      return AmxBackwardKvHead(args, batch, head, AmxBackwardBlocks(args.shape, workspace));
+    }
     const BackwardHeadBlocks blocks(args.shape, workspace);
     BackwardKvHead(args, dtype, batch, head, blocks);
   });

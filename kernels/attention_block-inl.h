@@ -11,15 +11,13 @@
 
 #include "hwy/highway.h"
 #include "kernels/attention_block.h"
+#include "kernels/attention_layout.h"
 #include "kernels/block_convert-inl.h"
 #include "kernels/block_product-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace planc::host {
 namespace HWY_NAMESPACE {
-
-inline constexpr float kLog2E = 1.44269504088896340736f;
-inline constexpr float kLn2 = 0.69314718055994530942f;
 
 // 2^x for x <= 0; larger x count as 0, since they are rounding errors of logits minus their
 // maximum. Results below the smallest normal number are 0. NaN gives NaN.
@@ -45,25 +43,6 @@ HWY_INLINE FloatVec Exp2OfNonPositive(FloatVec x) {
   const FloatVec result = hn::IfThenZeroElse(hn::Lt(x, SetAll(-126.0f)), scaled);
   return hn::IfThenElse(hn::IsNaN(x), x, result);
 }
-
-// Where one head's rows lie in qkv, o and their gradients.
-struct HeadColumns {
-  HeadColumns(const AttentionShape& s, int64_t batch)
-      : stride((s.query_heads + 2 * s.kv_heads) * s.head_dim),
-        output_stride(s.query_heads * s.head_dim),
-        first_row(batch * s.sequence),
-        shape(s) {}
-
-  int64_t Query(int64_t head) const { return first_row * stride + head * shape.head_dim; }
-  int64_t Key(int64_t kv_head) const { return Query(shape.query_heads + kv_head); }
-  int64_t Value(int64_t kv_head) const { return Key(shape.kv_heads + kv_head); }
-  int64_t Output(int64_t head) const { return first_row * output_stride + head * shape.head_dim; }
-
-  int64_t stride;         // of qkv
-  int64_t output_stride;  // of o
-  int64_t first_row;      // of the sequence
-  const AttentionShape& shape;
-};
 
 // One tile: a block of queries against a block of keys.
 struct Tile {

@@ -182,13 +182,24 @@ void PackTileColumnsTransposed(const Bf16* source, int64_t stride, int64_t rows,
   }
 }
 
-void StoreTileRow(const float* row, int64_t columns, bool add, Bf16* destination) {
+void StoreTileRow(const float* row, int64_t columns, float factor, bool add, Bf16* destination) {
   for (int64_t j = 0; j < columns; j += kTileColumns) {
     const __mmask16 mask = FirstLanes(columns - j);
-    __m512 values = _mm512_loadu_ps(row);
+    __m512 values = _mm512_mul_ps(_mm512_loadu_ps(row), _mm512_set1_ps(factor));
     if (add) values = _mm512_add_ps(LoadBf16(mask, destination + j), values);
     _mm256_mask_storeu_epi16(destination + j, mask, RoundToBf16(values));
     row += kTileFloats;
+  }
+}
+
+void StoreTileColumn(const float* column, int64_t rows, float factor, Bf16* destination) {
+  const __m512i lanes = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+  const __m512i offsets = _mm512_slli_epi32(lanes, 4);
+  for (int64_t j = 0; j < rows; j += kTileRows) {
+    const __m512 values =
+        _mm512_mul_ps(_mm512_i32gather_ps(offsets, column, sizeof(float)), _mm512_set1_ps(factor));
+    _mm256_mask_storeu_epi16(destination + j, FirstLanes(rows - j), RoundToBf16(values));
+    column += kTileFloats;
   }
 }
 

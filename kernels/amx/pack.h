@@ -29,9 +29,13 @@ void PackTileColumns(const Bf16* source, int64_t stride, int64_t depth, int64_t 
 void PackTileColumnsTransposed(const Bf16* source, int64_t stride, int64_t rows, int64_t depth,
                                Bf16* panels);
 
-// destination[j] = row[j], or += with `add`, rounded once, for j < columns, where `row` is one row
-// of tiles of C that follow each other: 16 floats of each.
-void StoreTileRow(const float* row, int64_t columns, bool add, Bf16* destination);
+// destination[j] = row[j] * factor, or += with `add`, rounded once to bf16, for j < columns, where
+// `row` is one row of tiles of C that follow each other: 16 floats of each.
+void StoreTileRow(const float* row, int64_t columns, float factor, bool add, Bf16* destination);
+
+// The same for one column of tiles that follow each other: destination[j] = column[16 * j] *
+// factor.
+void StoreTileColumn(const float* column, int64_t rows, float factor, Bf16* destination);
 
 }  // namespace planc::host
 

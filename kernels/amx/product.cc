@@ -2,6 +2,7 @@
 
 #include <immintrin.h>
 
+#include <algorithm>
 #include <cstdint>
 
 #include "kernels/amx/tile.h"
@@ -62,6 +63,19 @@ void TileProduct(int64_t strips, int64_t panels, int64_t steps, bool add, const 
     return panels == 2 ? Product<2, 2>(steps, add, block) : Product<2, 1>(steps, add, block);
   }
   return panels == 2 ? Product<1, 2>(steps, add, block) : Product<1, 1>(steps, add, block);
+}
+
+void TileProducts(int64_t strips, int64_t panels, int64_t steps, bool add, const TileBlock& all) {
+  for (int64_t j = 0; j < panels; j += 2) {
+    for (int64_t i = 0; i < strips; i += 2) {
+      TileBlock block = all;
+      block.left += i * all.left_stride;
+      block.right += j * all.right_stride;
+      block.out += i * all.row_stride + j * all.column_stride;
+      TileProduct(std::min<int64_t>(2, strips - i), std::min<int64_t>(2, panels - j), steps, add,
+                  block);
+    }
+  }
 }
 
 }  // namespace planc::host

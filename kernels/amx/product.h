@@ -28,6 +28,9 @@ struct TileBlock {
 // REQUIRES: a TileScope of this thread.
 void TileProduct(int64_t strips, int64_t panels, int64_t steps, bool add, const TileBlock& block);
 
+// The same for any number of strips and panels, in blocks of 2 x 2 tiles.
+void TileProducts(int64_t strips, int64_t panels, int64_t steps, bool add, const TileBlock& all);
+
 }  // namespace planc::host
 
 #endif  // PLANC_KERNELS_AMX_PRODUCT_H_

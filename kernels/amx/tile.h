@@ -14,9 +14,10 @@
 #include "hwy/base.h"
 
 // Around code for the tiles and the vectors of the same processors, after all includes.
-#define PLANC_BEFORE_AMX \
-  HWY_PUSH_ATTRIBUTES(   \
-      "amx-tile,amx-bf16,avx512f,avx512bw,avx512cd,avx512dq,avx512vl,bmi,bmi2,fma,avx2")
+#define PLANC_BEFORE_AMX                                                                   \
+  HWY_PUSH_ATTRIBUTES(                                                                     \
+      "amx-tile,amx-bf16,avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx512bf16,bmi,bmi2," \
+      "fma,avx2")
 #define PLANC_AFTER_AMX HWY_POP_ATTRIBUTES
 
 namespace planc::host {
@@ -29,8 +30,8 @@ inline constexpr int64_t kTileRowBytes = 64;   // of any row of a tile
 inline constexpr int64_t kTileElements = 512;  // of bf16
 inline constexpr int64_t kTileFloats = 256;    // of a tile of C
 
-// Whether this processor has AMX for bf16 with the AVX-512 that goes with it, and the system lets
-// this process use it: asks the system the first time (arch_prctl ARCH_REQ_XCOMP_PERM).
+// Whether this processor has AMX for bf16 with the AVX-512 (bf16 too) that goes with it, and the
+// system lets this process use it: asks the system the first time (arch_prctl ARCH_REQ_XCOMP_PERM).
 bool AmxBf16IsAvailable();
 
 // Gives all eight tiles of the calling thread their full size, and releases them at its end, so
