@@ -17,7 +17,7 @@ namespace planc::host {
 // so that it depends on its row of A and its column of B alone: not on the threads, the blocks or
 // the rest of the matrices.
 // REQUIRES: a shape that Matmul::Create has checked, with its leading dimensions filled in and bf16
-// operands; AmxBf16IsAvailable().
+// operands; a machine that offers InstructionSet::kAmxBf16.
 std::unique_ptr<Matmul> MakeAmxMatmul(const MatmulShape& shape);
 
 }  // namespace planc::host

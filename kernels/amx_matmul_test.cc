@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "kernels/amx/reference.h"
 #include "kernels/bf16.h"
 #include "kernels/instruction_set.h"

@@ -8,7 +8,6 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "kernels/amx/tile.h"
 #include "kernels/attention_amx.h"
 #include "kernels/attention_block.h"
 
@@ -38,8 +37,7 @@ int64_t BackwardBytes(const AttentionShape& shape) {
 }
 
 bool UsesAmx(DType dtype, const KernelContext& context) {
-  (void)context;
-  return dtype == DType::kBF16 && AmxBf16IsAvailable();
+  return dtype == DType::kBF16 && context.instruction_set == InstructionSet::kAmxBf16;
 }
 
 // Calls work(batch, kv_head, thread's share of the workspace) for every key/value head.

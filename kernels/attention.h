@@ -48,9 +48,11 @@ struct AttentionBackwardArgs {
 //
 // Works on blocks of queries and keys with a running maximum and sum (Milakov and Gimelshein 2018;
 // Dao et al. 2022, Algorithm 1), so no [S, S] matrix exists; blocks above the diagonal are skipped.
-// `dtype` (f32 or bf16) is the type of qkv and o; all arithmetic is fp32. Parallel over
-// (sequence, key/value head); the result depends neither on the number of threads nor on the length
-// of vectors. Non-finite inputs reach the outputs that depend on them, and no others.
+// `dtype` (f32 or bf16) is the type of qkv and o. All arithmetic is fp32, with the same bits for
+// every length of vectors; bf16 on InstructionSet::kAmxBf16 rounds the factors of products that are
+// computed on the way to bf16 (kernels/attention_amx.h), and has bits of its own. Parallel over
+// (sequence, key/value head); the result does not depend on the number of threads. Non-finite
+// inputs reach the outputs that depend on them, and no others; on AMX also up to 31 earlier rows.
 // REQUIRES: CheckAttentionShape(shape) is OK; workspace aligned to 64 bytes and large enough.
 void AttentionForward(const AttentionForwardArgs& args, DType dtype, KernelContext& context);
 

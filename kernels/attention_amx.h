@@ -120,7 +120,7 @@ struct AmxBackwardBlocks {
 
 // Both write the outputs that belong to one key/value head of one sequence, as ForwardKvHead and
 // BackwardKvHead do.
-// REQUIRES: args.shape.scale is not 0; bf16; AmxBf16IsAvailable().
+// REQUIRES: args.shape.scale is not 0; bf16; a machine that offers InstructionSet::kAmxBf16.
 void AmxForwardKvHead(const AttentionForwardArgs& args, int64_t batch, int64_t kv_head,
                       const AmxForwardBlocks& blocks);
 void AmxBackwardKvHead(const AttentionBackwardArgs& args, int64_t batch, int64_t kv_head,

@@ -7,8 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "kernels/amx/tile.h"
+#include "absl/status/statusor.h"
 #include "kernels/attention.h"
+#include "kernels/instruction_set.h"
 #include "kernels/property_test.h"
 
 namespace planc::host {
@@ -47,6 +48,7 @@ struct AmxAttention {
     ExpectReproducible(
         {&o, &lse}, [&](int threads) { return AttentionForwardWorkspaceBytes(shape, threads); },
         [&](KernelContext& context) {
+          context.instruction_set = InstructionSet::kAmxBf16;
           AttentionForward({shape, qkv.data(), o.data(), lse.floats()}, DType::kBF16, context);
         });
   }
@@ -54,6 +56,7 @@ struct AmxAttention {
     ExpectReproducible(
         {&dqkv}, [&](int threads) { return AttentionBackwardWorkspaceBytes(shape, threads); },
         [&](KernelContext& context) {
+          context.instruction_set = InstructionSet::kAmxBf16;
           AttentionBackward({shape, qkv.data(), o.data(), lse.floats(), d_o.data(), dqkv.data()},
                             DType::kBF16, context);
         });
@@ -185,7 +188,9 @@ std::string ShapeText(const AttentionShape& s) {
 class AmxAttentionTest : public testing::Test {
  protected:
   void SetUp() override {
-    if (!AmxBf16IsAvailable()) GTEST_SKIP() << "this processor has no AMX for bf16";
+    const absl::StatusOr<InstructionSet> set = DetectInstructionSet();
+    ASSERT_TRUE(set.ok()) << set.status();
+    if (*set < InstructionSet::kAmxBf16) GTEST_SKIP() << "this machine has no AMX for bf16";
   }
 };
 

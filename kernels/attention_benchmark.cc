@@ -8,6 +8,7 @@
 #include "kernels/aligned_buffer.h"
 #include "kernels/attention.h"
 #include "kernels/bf16.h"
+#include "kernels/instruction_set.h"
 
 namespace planc::host {
 namespace {
@@ -33,6 +34,8 @@ std::vector<T> Values(int64_t count) {
   }
   return values;
 }
+
+InstructionSet LargestSet() { return DetectInstructionSet().value(); }
 
 void CountFlops(benchmark::State& state, double products) {
   const AttentionShape s = ShapeOf(state);
@@ -60,7 +63,7 @@ void BM_AttentionForward(benchmark::State& state) {
   const AttentionShape shape = ShapeOf(state);
   Buffers<T> buffers(shape);
   AlignedBuffer workspace(AttentionForwardWorkspaceBytes(shape, 1));
-  KernelContext context{workspace.data(), workspace.size(), 1};
+  KernelContext context{workspace.data(), workspace.size(), 1, LargestSet()};
   for (auto _ : state) {
     AttentionForward({shape, buffers.qkv.data(), buffers.o.data(), buffers.lse.data()}, kDTypeOf<T>,
                      context);
@@ -73,7 +76,7 @@ void BM_AttentionBackward(benchmark::State& state) {
   const AttentionShape shape = ShapeOf(state);
   Buffers<T> buffers(shape);
   AlignedBuffer workspace(AttentionBackwardWorkspaceBytes(shape, 1));
-  KernelContext context{workspace.data(), workspace.size(), 1};
+  KernelContext context{workspace.data(), workspace.size(), 1, LargestSet()};
   AttentionForward({shape, buffers.qkv.data(), buffers.o.data(), buffers.lse.data()}, kDTypeOf<T>,
                    context);
   for (auto _ : state) {

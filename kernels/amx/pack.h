@@ -4,7 +4,7 @@
 // operands become panels of 16 columns, one after another: [depth / 32][16 pairs][16 columns][2].
 // Depth is padded to whole tiles; elements past the end of rows, columns or depth are zero.
 // `stride` counts elements from one row of the source to the next.
-// REQUIRES: AmxBf16IsAvailable(); outputs aligned to 64 bytes.
+// REQUIRES: a machine that offers InstructionSet::kAmxBf16; outputs aligned to 64 bytes.
 #ifndef PLANC_KERNELS_AMX_PACK_H_
 #define PLANC_KERNELS_AMX_PACK_H_
 

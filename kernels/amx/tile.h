@@ -30,13 +30,9 @@ inline constexpr int64_t kTileRowBytes = 64;   // of any row of a tile
 inline constexpr int64_t kTileElements = 512;  // of bf16
 inline constexpr int64_t kTileFloats = 256;    // of a tile of C
 
-// Whether this processor has AMX for bf16 with the AVX-512 (bf16 too) that goes with it, and the
-// system lets this process use it: asks the system the first time (arch_prctl ARCH_REQ_XCOMP_PERM).
-bool AmxBf16IsAvailable();
-
 // Gives all eight tiles of the calling thread their full size, and releases them at its end, so
 // that the system has nothing to save for code that does not use them.
-// REQUIRES: AmxBf16IsAvailable().
+// REQUIRES: InstructionSet::kAmxBf16 is offered by this machine (kernels/instruction_set.h).
 class TileScope {
  public:
   TileScope();
