@@ -2,6 +2,7 @@
 #include <optional>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -9,10 +10,13 @@
 #include "compiler/catalog/parameter_count.h"
 #include "compiler/diagnostics/render_json.h"
 #include "compiler/diagnostics/render_text.h"
+#include "compiler/pipeline.h"
 #include "compiler/spec/load_job.h"
 #include "nlohmann/json.hpp"
 #include "planc/check_resume.h"
 #include "planc/commands.h"
+#include "planc/device_notice.h"
+#include "planc/fit.h"
 #include "planc/flags.h"
 #include "planc/load_plan.h"
 #include "planc/text.h"
@@ -80,6 +84,51 @@ int CheckJobResume(const std::string& job, const Flags& flags, DiagnosticList* a
   return found.HasErrors() ? kExitJobError : kExitOk;
 }
 
+// All rules of one job, at last whether it fits in memory. With format text they are written here.
+// Errors: Internal, for faults of the compiler.
+absl::Status CheckJob(const std::string& path, const std::vector<std::string>& sets,
+                      const std::string& format, DiagnosticList* all, std::ostream& out,
+                      std::ostream& err) {
+  const LoadResult result = LoadJob(path, sets);
+  DiagnosticList found = result.diagnostics;
+  std::optional<FitReport> misfit;
+  if (result.ok) {
+    AddDeviceNotice(result, &found);
+    const absl::StatusOr<Plan> plan = CompilePlan(result.spec);
+    if (!plan.ok()) return plan.status();
+    misfit = ReportMisfit(*plan, &result, LoaderOf(path, sets));
+  }
+  if (misfit.has_value()) {
+    Diagnostic verdict = misfit->verdict;
+    // For people the same stands in a table.
+    if (format != "text") {
+      verdict.notes.insert(verdict.notes.end(), misfit->details.begin(), misfit->details.end());
+    }
+    found.Append(std::move(verdict));
+  }
+  found.Sort();
+  all->Append(found);
+  if (format != "text") return absl::OkStatus();
+  err << RenderText(found, result.sources, ShowsColour(err));
+  if (misfit.has_value()) {
+    err << misfit->tables;
+  } else if (result.ok) {
+    out << Wrap(absl::StrCat(path, ": ok, ", Summary(result.spec)), 2) << "\n";
+  }
+  return absl::OkStatus();
+}
+
+// What does not fit is told apart from what is wrong, as long as nothing is wrong.
+int ExitCodeOf(const DiagnosticList& all) {
+  int code = kExitOk;
+  for (const Diagnostic& diagnostic : all.entries()) {
+    if (diagnostic.severity != Severity::kError) continue;
+    if (diagnostic.code != DiagnosticCode::kDoesNotFit) return kExitJobError;
+    code = kExitDoesNotFit;
+  }
+  return code;
+}
+
 }  // namespace
 
 int RunCheck(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
@@ -94,17 +143,17 @@ int RunCheck(const std::vector<std::string>& args, std::ostream& out, std::ostre
 
   DiagnosticList all;
   for (const std::string& path : flags->positional) {
-    const LoadResult result = LoadJob(path, flags->All("--set"));
-    all.Append(result.diagnostics);
-    if (format != "text") continue;
-    err << RenderText(result.diagnostics, result.sources, ShowsColour(err));
-    if (result.ok) out << Wrap(absl::StrCat(path, ": ok, ", Summary(result.spec)), 2) << "\n";
+    const absl::Status checked = CheckJob(path, flags->All("--set"), format, &all, out, err);
+    if (checked.ok()) continue;
+    err << Wrap(absl::StrCat("planc check: ", path, ": ", std::string(checked.message())), 2)
+        << "\n";
+    return kExitInternal;
   }
   if (resume && !all.HasErrors()) {
     return CheckJobResume(flags->positional[0], *flags, &all, out, err);
   }
   if (format != "text") out << RenderAll(format, all);
-  return all.HasErrors() ? kExitJobError : kExitOk;
+  return ExitCodeOf(all);
 }
 
 }  // namespace planc

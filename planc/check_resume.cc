@@ -51,8 +51,13 @@ absl::StatusOr<Manifest> Inspect(const std::string& checkpoint) {
 
 class ResumeChecker {
  public:
-  ResumeChecker(const std::string& job_path, const LoadedPlan& loaded, DiagnosticList* list)
-      : job_path_(job_path), loaded_(loaded), plan_(loaded.plan), list_(*list) {}
+  ResumeChecker(const std::string& job_path, const LoadedPlan& loaded, const std::string& base,
+                DiagnosticList* list)
+      : job_path_(job_path),
+        loaded_(loaded),
+        base_(base.empty() ? BaseOf(job_path) : base),
+        plan_(loaded.plan),
+        list_(*list) {}
 
   std::optional<ResumeOutlook> Check(const std::string& path) {
     ResumeOutlook outlook;
@@ -78,8 +83,7 @@ class ResumeChecker {
   // Newest first. Reports when there are none.
   std::vector<std::string> CandidatesAt(const std::string& path, ResumeOutlook* outlook) {
     const bool own = path == "auto";
-    const std::string place =
-        own ? PathIn(BaseOf(job_path_), plan_.job.checkpoint().directory()) : path;
+    const std::string place = own ? PathIn(base_, plan_.job.checkpoint().directory()) : path;
     outlook->named = !own && IsCheckpoint(place);
     if (outlook->named) return {place};
     std::vector<std::string> paths;
@@ -124,6 +128,7 @@ class ResumeChecker {
       if (change.verdict != ChangeVerdict::kRefused) continue;
       keys.push_back(change.key);
       reasons.push_back(ChangeText(change));
+      if (!loaded_.job.has_value()) continue;  // a plan file has no places
       const auto origin = loaded_.job->spec.origins.find(change.key);
       if (origin == loaded_.job->spec.origins.end() || origin->second.line == 0) continue;
       places.push_back(
@@ -151,6 +156,7 @@ class ResumeChecker {
 
   const std::string& job_path_;
   const LoadedPlan& loaded_;
+  const std::string base_;
   const Plan& plan_;
   DiagnosticList& list_;
 };
@@ -178,8 +184,9 @@ const char* VerdictName(ChangeVerdict verdict) {
 }  // namespace
 
 std::optional<ResumeOutlook> CheckResume(const std::string& job_path, const LoadedPlan& loaded,
-                                         const std::string& path, DiagnosticList* list) {
-  return ResumeChecker(job_path, loaded, list).Check(path);
+                                         const std::string& path, DiagnosticList* list,
+                                         const std::string& base) {
+  return ResumeChecker(job_path, loaded, base, list).Check(path);
 }
 
 std::string OutlookText(const ResumeOutlook& outlook) {

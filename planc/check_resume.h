@@ -28,10 +28,12 @@ struct ResumeOutlook {
 };
 
 // Finds out from which checkpoint the job of `loaded` would resume: `path` is a checkpoint, a
-// directory of checkpoints, or `auto` for checkpoint.directory; `job_path` is the job file. Adds
-// PL0501, PL0502 and PL0503 to `list`; returns nothing when no resume is possible.
+// directory of checkpoints, or `auto` for checkpoint.directory; `job_path` is the job or plan file,
+// `base` what its relative paths start from (empty: its folder). `path` starts from the current
+// directory. Adds PL0501, PL0502 and PL0503 to `list`; returns nothing when no resume is possible.
 std::optional<ResumeOutlook> CheckResume(const std::string& job_path, const LoadedPlan& loaded,
-                                         const std::string& path, DiagnosticList* list);
+                                         const std::string& path, DiagnosticList* list,
+                                         const std::string& base = "");
 
 // For people, and as a JSON object.
 std::string OutlookText(const ResumeOutlook& outlook);

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -12,13 +12,13 @@
 #include "compiler/pipeline.h"
 #include "planc/commands.h"
 #include "planc/device_memory.h"
-#include "planc/schedule.h"
 #include "planc/text.h"
 
 namespace planc {
 namespace {
 
 constexpr size_t kChangesShown = 3;
+constexpr int kChangeColumn = 36;  // where long changes go on, about below their beginning
 
 // One way to need less memory, with what it costs.
 struct Change {
@@ -26,13 +26,6 @@ struct Change {
   int64_t bytes = 0;   // of the fullest rank
   double seconds = 0;  // predicted step
 };
-
-double StepSeconds(const Plan& plan) {
-  const absl::StatusOr<Rates> rates = RatesOf(plan);
-  if (!rates.ok()) return 0;
-  const absl::StatusOr<StepPrediction> schedule = PredictStep(plan, *rates);
-  return schedule.ok() ? schedule->seconds : 0;
-}
 
 // Overrides worth trying. Those that change nothing or break a rule fall out when they are tried.
 std::vector<std::vector<std::string>> Candidates(const proto::Job& job) {
@@ -57,71 +50,135 @@ std::vector<std::vector<std::string>> Candidates(const proto::Job& job) {
   return candidates;
 }
 
-std::vector<Change> HelpfulChanges(const Plan& plan, const std::string& path,
-                                   const std::vector<std::string>& sets) {
-  const int64_t bound = plan.job.cluster().memory();
+// Single changes that help, when no combination of them fits.
+std::vector<Change> HelpfulChanges(const Plan& plan, const JobLoader& load) {
   const int64_t now = DeviceBytes(plan, FullestClass(plan));
   std::vector<Change> changes;
   for (const std::vector<std::string>& candidate : Candidates(plan.job)) {
-    std::vector<std::string> all = sets;
-    all.insert(all.end(), candidate.begin(), candidate.end());
-    const LoadResult job = LoadJob(path, all);
+    const LoadResult job = load(candidate);
     if (!job.ok) continue;
     const absl::StatusOr<Plan> changed = CompilePlan(job.spec);
     if (!changed.ok() || changed->classes.empty()) continue;
     const int64_t bytes = DeviceBytes(*changed, FullestClass(*changed));
-    if (bytes < now) changes.push_back({candidate, bytes, StepSeconds(*changed)});
+    if (bytes < now) changes.push_back({candidate, bytes, PredictedStepSeconds(*changed)});
   }
-  // What fits comes first, the fastest of it; then what saves most.
-  std::stable_sort(changes.begin(), changes.end(), [bound](const Change& a, const Change& b) {
-    const bool a_fits = a.bytes <= bound;
-    if (a_fits != (b.bytes <= bound)) return a_fits;
-    return a_fits ? a.seconds < b.seconds : a.bytes < b.bytes;
-  });
+  std::stable_sort(changes.begin(), changes.end(),
+                   [](const Change& a, const Change& b) { return a.bytes < b.bytes; });
   if (changes.size() > kChangesShown) changes.resize(kChangesShown);
   return changes;
 }
 
-void PrintChanges(const Plan& plan, const std::vector<Change>& changes, std::ostream& err) {
+std::string ChangeTable(const Plan& plan, const std::vector<Change>& changes) {
   const int64_t bound = plan.job.cluster().memory();
   const int64_t now = DeviceBytes(plan, FullestClass(plan));
-  const double seconds = StepSeconds(plan);
-  TextTable table({"change", ">saves", ">needs", ">step time", "fits"});
+  const double seconds = PredictedStepSeconds(plan);
+  TextTable table({">saves", ">needs", ">step time", "fits", "change"});
   for (const Change& change : changes) {
     const double ratio = seconds > 0 ? change.seconds / seconds : 1;
-    table.Add({absl::StrJoin(change.sets, " "), BytesText(now - change.bytes),
-               BytesText(change.bytes), absl::StrCat("x ", CountText(100 * ratio), "%"),
-               change.bytes <= bound ? "yes" : "not alone"});
+    table.Add({BytesText(now - change.bytes), BytesText(change.bytes),
+               absl::StrCat("x ", CountText(100 * ratio), "%"),
+               change.bytes <= bound ? "yes" : "not alone", absl::StrJoin(change.sets, " ")});
   }
-  if (table.empty()) {
-    err << "  none of the usual changes helps: use more ranks, a smaller model or a larger "
-           "device\n";
-    return;
-  }
-  err << "  cheapest changes (step time at catalogue peak rates, not calibrated)\n"
-      << Wrap(table.Text(4), 4);
+  return table.Text(4);
 }
 
-Diagnostic& AddVerdict(const Plan& plan, const LoadResult* job, DiagnosticList* list) {
-  const RankClass& fullest = FullestClass(plan);
-  const int64_t bound = plan.job.cluster().memory();
-  const int64_t bytes = DeviceBytes(plan, fullest);
-  Span span;
-  if (job != nullptr) {
-    const auto origin = job->spec.origins.find("cluster.memory");
-    if (origin != job->spec.origins.end() && origin->second.line > 0) {
-      span = {origin->second.file, origin->second.line, origin->second.column,
-              origin->second.length};
+std::string KindTable(const Plan& plan, const RankClass& fullest) {
+  TextTable table({"kind", ">bytes", ">", ">most live"});
+  for (int kind = 0; kind < kMemoryKindCount; ++kind) {
+    if (fullest.arena_bytes[kind] == 0 || !IsDeviceMemory(plan, static_cast<MemoryKind>(kind))) {
+      continue;
+    }
+    table.Add({MemoryKindName(static_cast<MemoryKind>(kind)),
+               GroupedText(fullest.arena_bytes[kind]), BytesText(fullest.arena_bytes[kind]),
+               GroupedText(fullest.live_bytes[kind])});
+  }
+  return table.Text(4);
+}
+
+// Machines without which the model's state cannot be held, however it is split.
+int64_t LeastNodes(const proto::Job& job) {
+  const int64_t node_bytes = job.cluster().memory() * job.cluster().gpus_per_node();
+  return (LeastStateBytes(job.model()) + node_bytes - 1) / node_bytes;
+}
+
+// The keys that the verdict points at, the one that decides first: a bound that the job sets, the
+// size of the cluster where no mesh helps, else the mesh.
+std::vector<std::string> DecidingKeys(const proto::Job& job) {
+  std::vector<std::string> keys = {"cluster.memory"};
+  if (LeastNodes(job) > job.cluster().nodes()) {
+    keys.insert(keys.end(), {"cluster.nodes", "cluster.gpus_per_node"});
+  }
+  keys.insert(keys.end(), {"mesh.dp_shard", "mesh.tp", "mesh.pp", "mesh.dp_replicate",
+                           "cluster.gpus_per_node", "model.preset", "model.layers"});
+  return keys;
+}
+
+void AddPlaces(const proto::Job& job, const LoadResult& loaded, Diagnostic* verdict) {
+  std::string model;  // one key of the model is enough
+  for (const std::string& key : DecidingKeys(job)) {
+    const auto found = loaded.spec.origins.find(key);
+    if (found == loaded.spec.origins.end() || found->second.line == 0) continue;
+    const Origin& origin = found->second;
+    const Span span{origin.file, origin.line, origin.column, origin.length};
+    if (verdict->label.empty()) {
+      verdict->span = span;
+      verdict->label = key;
+    } else if (key.rfind("model.", 0) == 0 && model.empty()) {
+      model = key;
+      verdict->secondary.push_back({span, key});
     }
   }
-  Diagnostic& verdict =
-      list->Add(DiagnosticCode::kDoesNotFit, span,
-                absl::StrCat("a rank of stage ", fullest.stage, " needs ", BytesText(bytes), ", ",
-                             BytesText(bytes - bound), " more than the ", BytesText(bound),
-                             " of cluster.memory"));
-  verdict.notes.push_back(
+}
+
+// The sentences that matter: what no choice of activations changes, and how many machines it takes.
+void AddNotes(const Plan& plan, const RankClass& fullest, Diagnostic* verdict) {
+  const proto::Job& job = plan.job;
+  const int64_t bound = job.cluster().memory();
+  const auto arena = [&fullest](MemoryKind kind) {
+    return fullest.arena_bytes[static_cast<int>(kind)];
+  };
+  const int64_t state =
+      arena(MemoryKind::kWeights) + arena(MemoryKind::kGradients) + arena(MemoryKind::kOptimizer);
+  verdict->notes.push_back(absl::StrCat(
+      "weights, gradients and moments ", state > bound ? "alone need " : "need ", BytesText(state),
+      " of the ", BytesText(bound), ", activations ", BytesText(arena(MemoryKind::kActivations))));
+  const int64_t least = LeastNodes(job);
+  if (least > job.cluster().nodes()) {
+    verdict->notes.push_back(
+        absl::StrCat("at least ", least, " nodes of ", job.cluster().gpus_per_node(),
+                     " are needed, whatever the mesh: fp32 master weights and moments are ",
+                     BytesText(LeastStateBytes(job.model())), ", without activations"));
+  }
+  verdict->notes.push_back(
       "every arena is allocated before the first step, so the rank would fail at start-up");
-  return verdict;
+}
+
+// The changes that make the job fit, or at least help.
+void AddChanges(const Plan& plan, const JobLoader& load, FitReport* report) {
+  std::vector<Change> changes;
+  for (const FittingChange& fitting : FindFittingChanges(plan, load, /*more_nodes=*/true)) {
+    changes.push_back({fitting.sets, fitting.bytes, fitting.seconds});
+  }
+  const bool fits = !changes.empty();
+  if (fits) {
+    report->verdict.fix =
+        absl::StrCat("for example --set ", absl::StrJoin(changes[0].sets, " --set "));
+  } else {
+    changes = HelpfulChanges(plan, load);
+    report->verdict.notes.push_back(
+        "no combination of mesh, zero, recompute and micro that was tried fits, nor 64 times as "
+        "many nodes: use a smaller model or a larger device");
+  }
+  for (const Change& change : changes) {
+    report->details.push_back(
+        absl::StrCat(fits ? "fits, with " : "helps: ", absl::StrJoin(change.sets, " "), ": ",
+                     BytesText(change.bytes)));
+  }
+  if (changes.empty()) return;
+  absl::StrAppend(&report->tables,
+                  fits ? "  cheapest changes that fit, each compiled" : "  cheapest changes",
+                  " (step time at catalogue peak rates, not calibrated)\n",
+                  Wrap(ChangeTable(plan, changes), kChangeColumn));
 }
 
 }  // namespace
@@ -139,27 +196,44 @@ const RankClass& FullestClass(const Plan& plan) {
                            });
 }
 
+std::optional<FitReport> ReportMisfit(const Plan& plan, const LoadResult* job,
+                                      const JobLoader& load) {
+  const int64_t bound = plan.job.cluster().memory();
+  if (bound <= 0 || plan.classes.empty()) return std::nullopt;
+  const RankClass& fullest = FullestClass(plan);
+  const int64_t bytes = DeviceBytes(plan, fullest);
+  if (bytes <= bound) return std::nullopt;
+  DiagnosticList list;
+  FitReport report;
+  report.verdict =
+      list.Add(DiagnosticCode::kDoesNotFit, Span(),
+               absl::StrCat("a rank of stage ", fullest.stage, " needs ", BytesText(bytes), ", ",
+                            BytesText(bytes - bound), " more than the ", BytesText(bound),
+                            " of cluster.memory"));
+  if (job != nullptr) AddPlaces(plan.job, *job, &report.verdict);
+  AddNotes(plan, fullest, &report.verdict);
+  report.tables = KindTable(plan, fullest);
+  if (job != nullptr) AddChanges(plan, load, &report);
+  return report;
+}
+
 int CheckFits(const Plan& plan, const std::string& path, const std::vector<std::string>& sets,
               const LoadResult* job, std::ostream& err) {
-  const int64_t bound = plan.job.cluster().memory();
-  if (bound <= 0 || plan.classes.empty()) return kExitOk;
-  const RankClass& fullest = FullestClass(plan);
-  if (DeviceBytes(plan, fullest) <= bound) return kExitOk;
+  const std::optional<FitReport> report = ReportMisfit(plan, job, LoaderOf(path, sets));
+  if (!report.has_value()) return kExitOk;
   DiagnosticList list;
-  AddVerdict(plan, job, &list);
-  err << RenderText(list, job == nullptr ? SourceTexts() : job->sources, ShowsColour(err));
-  TextTable table({"kind", ">bytes", ">", ">most live"});
-  for (int kind = 0; kind < kMemoryKindCount; ++kind) {
-    if (fullest.arena_bytes[kind] == 0 || !IsDeviceMemory(plan, static_cast<MemoryKind>(kind))) {
-      continue;
-    }
-    table.Add({MemoryKindName(static_cast<MemoryKind>(kind)),
-               GroupedText(fullest.arena_bytes[kind]), BytesText(fullest.arena_bytes[kind]),
-               GroupedText(fullest.live_bytes[kind])});
-  }
-  err << table.Text(4);
-  if (job != nullptr) PrintChanges(plan, HelpfulChanges(plan, path, sets), err);
+  list.Append(report->verdict);
+  err << RenderText(list, job == nullptr ? SourceTexts() : job->sources, ShowsColour(err))
+      << report->tables;
   return kExitDoesNotFit;
+}
+
+JobLoader LoaderOf(const std::string& path, const std::vector<std::string>& sets) {
+  return [path, sets](const std::vector<std::string>& more) {
+    std::vector<std::string> all = sets;
+    all.insert(all.end(), more.begin(), more.end());
+    return LoadJob(path, all);
+  };
 }
 
 }  // namespace planc

@@ -6,7 +6,9 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "compiler/diagnostics/render_text.h"
 #include "planc/commands.h"
+#include "planc/device_notice.h"
 #include "planc/flags.h"
 #include "planc/load_plan.h"
 #include "planc/plan_page.h"
@@ -103,6 +105,11 @@ int RunPlan(const std::vector<std::string>& args, std::ostream& out, std::ostrea
   LoadedPlan loaded;
   const int code = LoadPlan("planc plan", options->input, options->sets, err, &loaded);
   if (code != kExitOk) return code;
+  if (loaded.job.has_value()) {
+    DiagnosticList notices;
+    AddDeviceNotice(*loaded.job, &notices);
+    err << RenderText(notices, loaded.job->sources, ShowsColour(err));
+  }
   const int64_t world = loaded.plan.mesh.WorldSize();
   if (options->rank >= world) {
     return UsageError("plan",

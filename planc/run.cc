@@ -14,9 +14,11 @@
 #include "compiler/catalog/devices.h"
 #include "kernels/instruction_set.h"
 #include "planc/commands.h"
+#include "planc/device_notice.h"
 #include "planc/flags.h"
 #include "planc/load_plan.h"
 #include "planc/restart_points.h"
+#include "planc/resume_before_run.h"
 #include "planc/run_deadlines.h"
 #include "planc/text.h"
 #include "planc/versions.h"
@@ -80,7 +82,9 @@ absl::StatusOr<RunArguments> ReadArguments(const std::vector<std::string>& args)
   arguments.sets = flags->All("--set");
   arguments.options.profile = flags->Has("--profile");
   arguments.options.base_directory = flags->Get("--base");
-  if (flags->Has("--resume")) arguments.options.resume_from = flags->Get("--resume");
+  if (flags->Has("--resume")) {
+    arguments.options.resume_from = ResumePath(flags->Get("--resume"));
+  }
   if (flags->Has("--steps")) {
     const std::string steps = flags->Get("--steps");
     int64_t number = 0;
@@ -103,7 +107,7 @@ std::optional<double> PeakFlops(const proto::Job& job) {
 // Whether this program, started as `launch` says, can run the plan.
 absl::Status CheckLaunch(const Plan& plan, const LaunchConfig& launch) {
   const int64_t ranks = plan.mesh.WorldSize();
-  if (plan.job.cluster().device() != "host") {
+  if (plan.job.cluster().device() != kRunnableDevice) {
     return absl::InvalidArgumentError(absl::StrCat(
         "the plan is for device ", plan.job.cluster().device(), "; this program runs device host"));
   }
@@ -200,6 +204,13 @@ int RunRun(const std::vector<std::string>& args, std::ostream& out, std::ostream
   if (!launchable.ok()) {
     Report(launchable, err);
     return kExitJobError;
+  }
+
+  // Every rank, so that all end with the same code; those of the local launcher were checked for.
+  if (launch->source != LaunchSource::kLocal) {
+    const int resumable = CheckResumeBeforeRun(arguments->input, loaded, options.base_directory,
+                                               &options.resume_from, err);
+    if (resumable != kExitOk) return resumable;
   }
 
   // Whoever speaks for the job reads the data once, before anything is started.

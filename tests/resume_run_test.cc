@@ -142,5 +142,33 @@ TEST_F(ResumeRunTest, ANamedCheckpointIsTakenOrNothing) {
   EXPECT_THAT(output_, HasSubstr("step-00000002, which checkpoint.resume names"));
 }
 
+// A path of the command line starts from the current directory, in check and in run; both take a
+// folder of checkpoints.
+TEST_F(ResumeRunTest, CheckAndRunTakeTheSamePaths) {
+  const std::string relative = fs::relative(folder_ + "/saved").string();
+  // Below the folder of the job, which is not the current directory: neither finds it.
+  for (const std::string command : {"check", "run"}) {
+    EXPECT_EQ(Planc(command, "--resume=saved/step-00000002"), 2) << output_;
+    EXPECT_THAT(output_, HasSubstr("error[PL0502]"));
+  }
+  EXPECT_EQ(Metrics().size(), 4u) << "nothing was trained or cut off";
+  EXPECT_EQ(Planc("check", "--resume=" + relative), 0) << output_;
+  EXPECT_THAT(output_, HasSubstr("step-00000004: works"));
+  EXPECT_EQ(Planc("run", "--resume=" + relative), 0) << output_;
+  EXPECT_THAT(output_, HasSubstr("saved/step-00000004, as the command line asks"));
+  EXPECT_EQ(Metrics().size(), 6u);
+}
+
+TEST_F(ResumeRunTest, ADamagedNamedCheckpointLeavesTheRunAsItWas) {
+  const std::string file = folder_ + "/saved/step-00000004/rank-00001.safetensors";
+  fs::resize_file(file, fs::file_size(file) - 1);
+  EXPECT_EQ(Planc("run", absl::StrCat("--resume=", folder_, "/saved/step-00000004")), 6) << output_;
+  EXPECT_THAT(output_, HasSubstr("rank-00001.safetensors"));
+  EXPECT_EQ(Metrics().size(), 4u);
+  fs::remove(folder_ + "/saved/step-00000002/manifest.json");
+  EXPECT_EQ(Planc("run", absl::StrCat("--resume=", folder_, "/saved")), 6) << output_;
+  EXPECT_EQ(Metrics().size(), 4u);
+}
+
 }  // namespace
 }  // namespace planc

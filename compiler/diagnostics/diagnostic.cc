@@ -52,6 +52,8 @@ Diagnostic& DiagnosticList::Add(DiagnosticCode code, Span span, std::string mess
   return entries_.back();
 }
 
+void DiagnosticList::Append(Diagnostic diagnostic) { entries_.push_back(std::move(diagnostic)); }
+
 void DiagnosticList::Append(const DiagnosticList& other) {
   entries_.insert(entries_.end(), other.entries_.begin(), other.entries_.end());
 }

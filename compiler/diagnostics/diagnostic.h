@@ -71,6 +71,9 @@ class DiagnosticList {
   // can add spans, notes and a fix. The reference is valid until the next Add or Append.
   Diagnostic& Add(DiagnosticCode code, Span span, std::string message);
 
+  // Appends a diagnostic that was built elsewhere.
+  void Append(Diagnostic diagnostic);
+
   // Appends all of `other`.
   void Append(const DiagnosticList& other);
 
