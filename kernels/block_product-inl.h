@@ -117,6 +117,52 @@ HWY_INLINE void StripProduct(int64_t depth, const Left& a, const float* HWY_REST
   }
 }
 
+// Panels whose products with one strip fill the registers: with vectors as wide as a panel, twelve
+// rows of one panel are twelve of 32 accumulators, and wait for the loads of A.
+inline constexpr int kPanelsAtOnce = kPanelVectors == 1 ? 2 : 1;
+
+// PackedStripProduct with two panels, `panel_stride` floats apart, for 32 columns of C.
+template <bool kAdd>
+HWY_NOINLINE void PackedStripPairProduct(int64_t depth, const float* HWY_RESTRICT a,
+                                         const float* HWY_RESTRICT b, int64_t panel_stride,
+                                         float* HWY_RESTRICT c, int64_t c_stride) {
+  constexpr int kVectors = 2 * kPanelVectors;
+  FloatVec sums[kStripRows][kVectors];
+#pragma GCC unroll 12
+  for (int r = 0; r < kStripRows; ++r) {
+    hwy::Prefetch(c + r * c_stride);
+    hwy::Prefetch(c + r * c_stride + kPanelWidth);
+    hwy::Prefetch(c + r * c_stride + 2 * kPanelWidth - 1);
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) sums[r][v] = SetAll(0.0f);
+  }
+  const auto at = [&](int v) {
+    return v / kPanelVectors * panel_stride + v % kPanelVectors * static_cast<int64_t>(kLanes);
+  };
+  for (int64_t p = 0; p < depth; ++p) {
+    FloatVec right[kVectors];
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) right[v] = LoadFull(b + at(v));
+#pragma GCC unroll 12
+    for (int r = 0; r < kStripRows; ++r) {
+      const FloatVec value = SetAll(a[r]);
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::MulAdd(value, right[v], sums[r][v]);
+    }
+    a += kStripRows;
+    b += kPanelWidth;
+  }
+#pragma GCC unroll 12
+  for (int r = 0; r < kStripRows; ++r) {
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) {
+      float* HWY_RESTRICT out = c + r * c_stride + v * static_cast<int64_t>(kLanes);
+      if (kAdd) sums[r][v] = hn::Add(LoadFull(out), sums[r][v]);
+      StoreFull(sums[r][v], out);
+    }
+  }
+}
+
 // StripProduct of a whole strip packed as [depth][kStripRows].
 template <bool kAdd>
 HWY_NOINLINE void PackedStripProduct(int64_t depth, const float* a, const float* b, float* c,

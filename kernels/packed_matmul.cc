@@ -88,29 +88,47 @@ void PackRight(const PackedPiece& piece) {
   PackRightAs<Bf16>(piece);
 }
 
-// Multiplies the packed blocks. A panel stays in the first-level cache while the strips of the left
-// block stream past it from the second level. Tiles at the edges of C go through a whole tile.
+// One strip times the panels from `column` on, into `out`: whole ones at once, tiles at the edges
+// of C through a whole tile.
 template <bool kAdd>
-void MultiplyInto(const PackedPiece& piece, float* sums, int64_t stride) {
-  for (int64_t column = 0; column < piece.columns; column += kPanelWidth) {
-    const float* panel = piece.right + column * piece.depth;
-    const int64_t width = std::min(kPanelWidth, piece.columns - column);
-    for (int64_t row = 0; row < piece.rows; row += kStripRows) {
-      const float* strip = piece.left + row * piece.depth;
-      float* out = sums + row * stride + column;
-      const int64_t rows = std::min<int64_t>(kStripRows, piece.rows - row);
-      if (rows == kStripRows && width == kPanelWidth) {
-        PackedStripProduct<kAdd>(piece.depth, strip, panel, out, stride);
-        continue;
-      }
+HWY_INLINE void MultiplyStrip(const PackedPiece& piece, int64_t row, int64_t column, float* out,
+                              int64_t stride) {
+  const float* strip = piece.left + row * piece.depth;
+  const int64_t rows = std::min<int64_t>(kStripRows, piece.rows - row);
+  const int64_t panel_stride = kPanelWidth * piece.depth;
+  const float* panel = piece.right + column * piece.depth;
+  int64_t width = std::min(kPanelsAtOnce * kPanelWidth, piece.columns - column);
+  if constexpr (kPanelsAtOnce == 2) {
+    if (rows == kStripRows && width == 2 * kPanelWidth) {
+      return PackedStripPairProduct<kAdd>(piece.depth, strip, panel, panel_stride, out, stride);
+    }
+  }
+  for (; width > 0; width -= kPanelWidth) {
+    const int64_t columns = std::min(kPanelWidth, width);
+    if (rows == kStripRows && columns == kPanelWidth) {
+      PackedStripProduct<kAdd>(piece.depth, strip, panel, out, stride);
+    } else {
       float tile[kStripRows * kPanelWidth] = {};
       for (int64_t r = 0; kAdd && r < rows; ++r) {
-        std::copy_n(out + r * stride, width, tile + r * kPanelWidth);
+        std::copy_n(out + r * stride, columns, tile + r * kPanelWidth);
       }
       PackedStripProduct<kAdd>(piece.depth, strip, panel, tile, kPanelWidth);
       for (int64_t r = 0; r < rows; ++r) {
-        std::copy_n(tile + r * kPanelWidth, width, out + r * stride);
+        std::copy_n(tile + r * kPanelWidth, columns, out + r * stride);
       }
+    }
+    panel += panel_stride;
+    out += kPanelWidth;
+  }
+}
+
+// Multiplies the packed blocks. A panel stays in the first-level cache while the strips of the left
+// block stream past it from the second level.
+template <bool kAdd>
+void MultiplyInto(const PackedPiece& piece, float* sums, int64_t stride) {
+  for (int64_t column = 0; column < piece.columns; column += kPanelsAtOnce * kPanelWidth) {
+    for (int64_t row = 0; row < piece.rows; row += kStripRows) {
+      MultiplyStrip<kAdd>(piece, row, column, sums + row * stride + column, stride);
     }
   }
 }
