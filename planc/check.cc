@@ -48,9 +48,10 @@ std::string Summary(const JobSpec& spec) {
 }
 
 // All jobs as one list, for programs.
-std::string RenderAll(const std::string& format, const DiagnosticList& all) {
+std::string RenderAll(const std::string& format, const DiagnosticList& all,
+                      const SourceTexts& sources) {
   if (format == "json") return RenderJson(all);
-  return format == "sarif" ? RenderSarif(all) : RenderGithub(all);
+  return format == "sarif" ? RenderSarif(all, sources) : RenderGithub(all, sources);
 }
 
 // With --resume: whether the job, which has no errors, would go on from `path`.
@@ -79,7 +80,7 @@ int CheckJobResume(const std::string& job, const Flags& flags, DiagnosticList* a
     }
     out << json.dump(2) << "\n";
   } else {
-    out << RenderAll(format, *all);
+    out << RenderAll(format, *all, loaded.job->sources);
   }
   return found.HasErrors() ? kExitJobError : kExitOk;
 }
@@ -87,9 +88,10 @@ int CheckJobResume(const std::string& job, const Flags& flags, DiagnosticList* a
 // All rules of one job, at last whether it fits in memory. With format text they are written here.
 // Errors: Internal, for faults of the compiler.
 absl::Status CheckJob(const std::string& path, const std::vector<std::string>& sets,
-                      const std::string& format, DiagnosticList* all, std::ostream& out,
-                      std::ostream& err) {
+                      const std::string& format, DiagnosticList* all, SourceTexts* sources,
+                      std::ostream& out, std::ostream& err) {
   const LoadResult result = LoadJob(path, sets);
+  sources->insert(result.sources.begin(), result.sources.end());
   DiagnosticList found = result.diagnostics;
   std::optional<FitReport> misfit;
   if (result.ok) {
@@ -142,8 +144,10 @@ int RunCheck(const std::vector<std::string>& args, std::ostream& out, std::ostre
   const std::string format = flags->Get("--format");
 
   DiagnosticList all;
+  SourceTexts sources;
   for (const std::string& path : flags->positional) {
-    const absl::Status checked = CheckJob(path, flags->All("--set"), format, &all, out, err);
+    const absl::Status checked =
+        CheckJob(path, flags->All("--set"), format, &all, &sources, out, err);
     if (checked.ok()) continue;
     err << Wrap(absl::StrCat("planc check: ", path, ": ", std::string(checked.message())), 2)
         << "\n";
@@ -152,7 +156,7 @@ int RunCheck(const std::vector<std::string>& args, std::ostream& out, std::ostre
   if (resume && !all.HasErrors()) {
     return CheckJobResume(flags->positional[0], *flags, &all, out, err);
   }
-  if (format != "text") out << RenderAll(format, all);
+  if (format != "text") out << RenderAll(format, all, sources);
   return ExitCodeOf(all);
 }
 

@@ -1,13 +1,14 @@
 #include "tests/golden_file.h"
 
 #include <algorithm>
+#include <fstream>
+#include <sstream>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "gtest/gtest.h"
-#include "planc/load_plan.h"
 
 namespace planc {
 namespace {
@@ -35,13 +36,17 @@ std::string FirstDifference(const std::string& expected, const std::string& actu
 
 void CompareOrUpdateGolden(const std::string& path, const std::string& actual) {
   if (!UpdateRoot().empty()) {
-    const absl::Status written = WriteFile(absl::StrCat(UpdateRoot(), "/", path), actual);
-    EXPECT_TRUE(written.ok()) << written;
+    std::ofstream out(absl::StrCat(UpdateRoot(), "/", path), std::ios::binary);
+    out << actual;
+    out.close();
+    EXPECT_TRUE(out.good()) << path << " cannot be written";
     return;
   }
-  const absl::StatusOr<std::string> expected = ReadFile(path);
-  ASSERT_TRUE(expected.ok()) << expected.status();
-  EXPECT_EQ(FirstDifference(*expected, actual), "") << path;
+  std::ifstream in(path, std::ios::binary);
+  ASSERT_TRUE(in.good()) << path << " cannot be read";
+  std::ostringstream expected;
+  expected << in.rdbuf();
+  EXPECT_EQ(FirstDifference(expected.str(), actual), "") << path;
 }
 
 }  // namespace planc

@@ -25,6 +25,9 @@ const std::vector<DeviceSpec>& Devices();
 // The device called `name`, or nullptr.
 const DeviceSpec* FindDevice(const std::string& name);
 
+// The devices that people call `name`: "cpu", "H100", "a100"; empty for a name that says nothing.
+std::vector<std::string> DevicesCalled(const std::string& name);
+
 }  // namespace planc
 
 #endif  // PLANC_COMPILER_CATALOG_DEVICES_H_

@@ -1,5 +1,13 @@
 #include "compiler/catalog/models.h"
 
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+
 namespace planc {
 
 const std::vector<ModelPreset>& ModelPresets() {
@@ -26,11 +34,48 @@ const std::vector<ModelPreset>& ModelPresets() {
     preset.model.set_norm_epsilon(norm_epsilon);                                              \
     presets->push_back(preset);                                                               \
   }
+#define PLANC_MODEL_SYNONYMS(called, models)
 #include "compiler/catalog/models.def"
+#undef PLANC_MODEL_SYNONYMS
 #undef PLANC_MODEL
     return presets;
   }();
   return *kPresets;
+}
+
+std::vector<std::string> ModelPresetsCalled(const std::string& name) {
+  // Hugging Face names are ORGANIZATION/MODEL, with the kind of tuning at the end.
+  std::string wanted = absl::AsciiStrToLower(name.substr(name.rfind('/') + 1));
+  for (const char* tuning : {"-hf", "-instruct", "-chat", "-base", "-chat-hf", "-pt"}) {
+    wanted = std::string(absl::StripSuffix(wanted, tuning));
+  }
+  for (const auto& [called, models] : std::vector<std::pair<std::string, std::string>>{
+#define PLANC_MODEL(...)
+#define PLANC_MODEL_SYNONYMS(called, models) {called, models},
+#include "compiler/catalog/models.def"
+#undef PLANC_MODEL_SYNONYMS
+#undef PLANC_MODEL
+       }) {
+    const std::vector<std::string> names = absl::StrSplit(called, ' ');
+    if (std::find(names.begin(), names.end(), wanted) != names.end()) {
+      return absl::StrSplit(models, ' ');
+    }
+  }
+  // The same letters and numbers with other separators: Llama-3.1-8B, Qwen3_8B.
+  const auto plain = [](std::string text) {
+    text.erase(std::remove_if(text.begin(), text.end(),
+                              [](char c) { return c == '-' || c == '_' || c == ' '; }),
+               text.end());
+    return text;
+  };
+  for (const ModelPreset& preset : ModelPresets()) {
+    const std::string known = plain(preset.name);
+    // Meta's names say the vendor before the series.
+    if (known == plain(wanted) || known == plain(std::string(absl::StripPrefix(wanted, "meta-")))) {
+      return {preset.name};
+    }
+  }
+  return {};
 }
 
 const ModelPreset* FindModelPreset(const std::string& name) {

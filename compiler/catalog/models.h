@@ -22,6 +22,10 @@ const std::vector<ModelPreset>& ModelPresets();
 // The preset called `name`, or nullptr.
 const ModelPreset* FindModelPreset(const std::string& name);
 
+// The presets that people call `name`, which may be a Hugging Face name: "gpt2",
+// "meta-llama/Llama-3.1-8B-Instruct". Empty for a name that says nothing.
+std::vector<std::string> ModelPresetsCalled(const std::string& name);
+
 }  // namespace planc
 
 #endif  // PLANC_COMPILER_CATALOG_MODELS_H_

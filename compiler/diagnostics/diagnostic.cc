@@ -101,6 +101,9 @@ std::optional<std::string> SourceLine(const SourceTexts& sources, const std::str
 
 std::string PlaceOf(const Span& span) {
   if (span.line == 0) return span.file;
+  if (span.file == kSetFile) {
+    return absl::StrCat("command line, --set number ", span.line, ", column ", span.column);
+  }
   return absl::StrCat(span.file, ":", span.line, ":", span.column);
 }
 

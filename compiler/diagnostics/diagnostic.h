@@ -39,8 +39,11 @@ const DiagnosticInfo& InfoOf(DiagnosticCode code);
 // The row whose id is `id` ("PL0123", case-insensitive), or nullptr.
 const DiagnosticInfo* FindDiagnostic(const std::string& id);
 
+// The file name of spans that point into a --set argument; the line is the argument's number.
+inline constexpr char kSetFile[] = "--set";
+
 // A place in a file. Lines and columns start at 1; line 0 means the file as a whole, an empty file
-// name means no place at all.
+// name means no place at all. Columns and lengths count characters (Unicode code points).
 struct Span {
   std::string file;
   int line = 0;
@@ -53,6 +56,15 @@ struct LabeledSpan {
   std::string label;
 };
 
+// A new value of one key, as it is written in a job file.
+struct Change {
+  std::string key;    // path, such as mesh.tp
+  std::string value;  // YAML text
+};
+
+// Changes that belong together.
+using Proposal = std::vector<Change>;
+
 struct Diagnostic {
   DiagnosticCode code;
   Severity severity;
@@ -62,6 +74,8 @@ struct Diagnostic {
   std::vector<LabeledSpan> secondary;  // other places that matter
   std::vector<std::string> notes;
   std::string fix;  // what to write instead; may be empty
+  // Changes that may cure it, the most sensible first. Those that pass all rules become the fix.
+  std::vector<Proposal> proposals;
 };
 
 // The diagnostics of one phase or one command.
@@ -84,6 +98,7 @@ class DiagnosticList {
   size_t ErrorCount() const;
   size_t WarningCount() const;
   const std::vector<Diagnostic>& entries() const { return entries_; }
+  std::vector<Diagnostic>& mutable_entries() { return entries_; }
 
  private:
   std::vector<Diagnostic> entries_;
@@ -96,7 +111,8 @@ using SourceTexts = std::map<std::string, std::string>;
 std::optional<std::string> SourceLine(const SourceTexts& sources, const std::string& file,
                                       int line);
 
-// "job.yaml:12:5", "job.yaml" or "" as far as the place is known.
+// "job.yaml:12:5", "job.yaml" or "" as far as the place is known; "command line, --set number 1,
+// column 9" for an override.
 std::string PlaceOf(const Span& span);
 
 }  // namespace planc

@@ -109,6 +109,49 @@ TEST(RenderTest, SarifNamesRulesAndPlaces) {
   EXPECT_EQ(result["relatedLocations"].size(), 2u);
 }
 
+// A line with an umlaut (1 UTF-16 unit), an emoji (2 units, 2 cells) and a combining accent.
+TEST(RenderTest, ColumnsCountCharacters) {
+  const std::string line = "job: \u00fc\U0001f600e\u0301 x";
+  const SourceTexts sources = {{"job.yaml", line + "\n"}};
+  DiagnosticList list;
+  list.Add(DiagnosticCode::kUnknownKey, Span{"job.yaml", 1, 11, 1}, "a");
+  const std::string text = RenderText(list, sources, /*colour=*/false);
+  EXPECT_NE(text.find("1 | " + line + "\n  |           ^\n"), std::string::npos) << text;
+  const auto region = nlohmann::json::parse(RenderSarif(
+      list, sources))["runs"][0]["results"][0]["locations"][0]["physicalLocation"]["region"];
+  EXPECT_EQ(region["startColumn"], 12);
+  EXPECT_EQ(region["endColumn"], 13);
+  EXPECT_NE(RenderGithub(list, sources).find("col=11,endColumn=12"), std::string::npos);
+}
+
+TEST(RenderTest, SarifNamesFilesByUri) {
+  DiagnosticList list;
+  list.Add(DiagnosticCode::kUnknownKey, Span{"a b/50%#\u00fc.yaml", 1, 1, 1}, "a");
+  list.Add(DiagnosticCode::kUnknownKey, Span{"/x/y.yaml", 1, 1, 1}, "b");
+  list.Add(DiagnosticCode::kUnknownKey, Span{}, "c");
+  const auto results = nlohmann::json::parse(RenderSarif(list))["runs"][0]["results"];
+  const auto uri = [&results](int index) {
+    return results[index]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"];
+  };
+  EXPECT_EQ(uri(0), "a%20b/50%25%23%C3%BC.yaml");
+  EXPECT_EQ(uri(1), "file:///x/y.yaml");
+  EXPECT_TRUE(results[2]["locations"].empty());
+}
+
+TEST(RenderTest, OverridesAreInNoFile) {
+  const SourceTexts sources = {{kSetFile, "run.steps=5\nmesh.tpp=4\n"}};
+  DiagnosticList list;
+  list.Add(DiagnosticCode::kUnknownKey, Span{kSetFile, 2, 6, 3}, "there is no key mesh.tpp");
+  EXPECT_NE(RenderText(list, sources, false).find("command line, --set number 2, column 6"),
+            std::string::npos);
+  EXPECT_EQ(RenderGithub(list, sources),
+            "::error title=PL0101::--set mesh.tpp=4: there is no key mesh.tpp\n");
+  const auto location =
+      nlohmann::json::parse(RenderSarif(list, sources))["runs"][0]["results"][0]["locations"][0];
+  EXPECT_FALSE(location.contains("physicalLocation"));
+  EXPECT_EQ(location["logicalLocations"][0]["fullyQualifiedName"], "--set mesh.tpp=4");
+}
+
 TEST(RenderTest, GithubEscapesItsOwnSyntax) {
   DiagnosticList list;
   list.Add(DiagnosticCode::kNoDecaySteps, Span{"a,b:c.yaml", 3, 4, 2}, "50%\nmore");

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "compiler/diagnostics/columns.h"
 
 namespace planc {
 namespace {
@@ -107,18 +108,28 @@ class TextRenderer {
     });
     // A long line is shown from a little before its leftmost mark.
     const int room = kColumns - gutter_ - 3;
+    const std::vector<Character> characters = CharactersOf(source);
+    const auto count = static_cast<int>(characters.size());
     const int leftmost = marks.back()->span.column - 1;
-    const bool fits = static_cast<int>(source.size()) <= room;
-    const int start =
-        fits ? 0 : std::max(0, std::min(leftmost - 10, static_cast<int>(source.size())));
-    std::string shown = source.substr(static_cast<size_t>(start), static_cast<size_t>(room));
-    std::replace_if(
-        shown.begin(), shown.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, ' ');
-    absl::StrAppend(&out_, Gutter(absl::StrCat(line)), " ", shown, "\n");
+    const bool fits = CellCount(source) <= room;
+    const int start = fits ? 0 : std::max(0, std::min(leftmost - 10, count));
+    absl::StrAppend(&out_, Gutter(absl::StrCat(line)), " ", Shown(source, characters, start, room),
+                    "\n");
+    // Cells from character `from` to `to`; beyond the end of the line each is one.
+    const auto cells = [&characters, count](int from, int to) {
+      int sum = std::max(0, to - std::max(from, count));
+      for (int i = from; i < std::min(to, count); ++i) {
+        sum += characters[static_cast<size_t>(i)].cells;
+      }
+      return sum;
+    };
     for (const LabeledSpan* mark : marks) {
-      const int column = mark->span.column - 1 - start;
-      if (column < 0 || column >= room) continue;
-      const int length = std::clamp(mark->span.length, 1, room - column);
+      const int first = mark->span.column - 1;
+      if (first < start) continue;
+      const int column = cells(start, first);
+      if (column >= room) continue;
+      const int length =
+          std::clamp(cells(first, first + std::max(mark->span.length, 1)), 1, room - column);
       std::string carets(static_cast<size_t>(length), mark == primary ? '^' : '-');
       std::string label;
       // A label that does not fit is left out: the message has all names and values.
@@ -129,6 +140,27 @@ class TextRenderer {
       absl::StrAppend(&out_, Gutter(""), " ", std::string(static_cast<size_t>(column), ' '),
                       Paint(absl::StrCat(carets, label), colour), "\n");
     }
+  }
+
+  // The part of a source line that fits; what no terminal should see is replaced.
+  static std::string Shown(const std::string& source, const std::vector<Character>& characters,
+                           int start, int room) {
+    std::string shown;
+    int used = 0;
+    for (size_t i = static_cast<size_t>(start); i < characters.size(); ++i) {
+      const Character& character = characters[i];
+      const auto byte = static_cast<unsigned char>(source[character.begin]);
+      used += character.cells;
+      if (used > room) break;
+      if (byte < 0x20 || byte == 0x7f) {
+        shown += ' ';
+      } else if (character.bytes == 1 && byte >= 0x80) {
+        shown += '?';
+      } else {
+        shown.append(source, character.begin, character.bytes);
+      }
+    }
+    return shown;
   }
 
   const SourceTexts& sources_;
@@ -165,7 +197,7 @@ std::string WrapText(const std::string& text, int used, int indent) {
   std::string result;
   int column = used;
   for (const std::string& word : std::vector<std::string>(absl::StrSplit(text, ' '))) {
-    const int width = static_cast<int>(word.size());
+    const int width = CellCount(word);
     if (!result.empty() && column + 1 + width > kColumns) {
       absl::StrAppend(&result, "\n", std::string(static_cast<size_t>(indent), ' '), word);
       column = indent + width;

@@ -15,6 +15,23 @@ std::string TextOf(const google::protobuf::EnumDescriptor& type, Enum value) {
   return EnumText(*type.FindValueByNumber(static_cast<int>(value)));
 }
 
+// The ranks of the unavailable axes as ranks of dp_shard.
+std::vector<Proposal> WithoutAxes(const proto::Mesh& mesh) {
+  Proposal proposal;
+  if (mesh.ep() > 1) proposal.push_back({"mesh.ep", "1"});
+  if (mesh.etp() > 1) proposal.push_back({"mesh.etp", "1"});
+  if (mesh.cp() <= 1) return {proposal};
+  proposal.push_back({"mesh.cp", "1"});
+  std::vector<Proposal> proposals;
+  proposals.push_back(proposal);
+  for (const auto& [name, size] :
+       {std::pair("mesh.dp_shard", mesh.dp_shard()), std::pair("mesh.tp", mesh.tp())}) {
+    proposals.push_back(proposal);
+    proposals.back().push_back({name, absl::StrCat(size * mesh.cp())});
+  }
+  return proposals;
+}
+
 std::optional<Finding> Axis(const Facts& facts) {
   const proto::Mesh& mesh = facts.job.mesh();
   std::vector<std::string> used;
@@ -25,7 +42,7 @@ std::optional<Finding> Axis(const Facts& facts) {
   if (used.empty()) return std::nullopt;
   return Finding{absl::StrCat(absl::StrJoin(used, ", "),
                               ": context and expert parallelism are not available yet"),
-                 "set cp, ep and etp to 1 and use dp_shard, tp or pp"};
+                 "set cp, ep and etp to 1 and use dp_shard, tp or pp", WithoutAxes(mesh)};
 }
 
 std::optional<Finding> Family(const Facts& facts) {
@@ -46,7 +63,9 @@ std::optional<Finding> Schedule(const Facts& facts) {
   }
   return Finding{absl::StrCat("the schedule ", TextOf(*proto::Schedule_descriptor(), schedule),
                               " is not available yet"),
-                 "schedule: gpipe, 1f1b or interleaved_1f1b"};
+                 "schedule: gpipe, 1f1b or interleaved_1f1b",
+                 {{{"parallelism.pipeline.schedule", "1f1b"}},
+                  {{"parallelism.pipeline.schedule", "interleaved_1f1b"}}}};
 }
 
 std::optional<Finding> Fp8(const Facts& facts) {
@@ -54,17 +73,21 @@ std::optional<Finding> Fp8(const Facts& facts) {
   if (recipe == proto::FP8_NONE) return std::nullopt;
   return Finding{absl::StrCat("the FP8 recipe ", TextOf(*proto::Fp8Recipe_descriptor(), recipe),
                               " is not available yet"),
-                 "recipe: none"};
+                 "precision.fp8.recipe: none",
+                 {{{"precision.fp8.recipe", "none"}}}};
 }
 
 std::optional<Finding> Master(const Facts& facts) {
   if (facts.job.precision().master() == proto::FP32) return std::nullopt;
-  return Finding{"precision.master must be fp32", "master: fp32"};
+  return Finding{
+      "precision.master must be fp32", "precision.master: fp32", {{{"precision.master", "fp32"}}}};
 }
 
 std::optional<Finding> OptimizerState(const Facts& facts) {
   if (facts.job.precision().optimizer_state() == proto::FP32) return std::nullopt;
-  return Finding{"precision.optimizer_state must be fp32 in this version", "optimizer_state: fp32"};
+  return Finding{"precision.optimizer_state must be fp32 in this version",
+                 "precision.optimizer_state: fp32",
+                 {{{"precision.optimizer_state", "fp32"}}}};
 }
 
 }  // namespace

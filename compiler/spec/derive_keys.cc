@@ -39,6 +39,14 @@ class Deriver {
  private:
   bool Given(const std::string& path) const { return parsed_.origins.count(path) > 0; }
 
+  // Whether `path` is still to be computed, and everything that it follows from has a value.
+  bool Derivable(const std::string& path, const std::vector<std::string>& inputs) const {
+    if (Given(path) || parsed_.excused.count(path) > 0) return false;
+    return std::all_of(inputs.begin(), inputs.end(), [this](const std::string& input) {
+      return Given(input) && unsolved_.count(input) == 0;
+    });
+  }
+
   // Records that `path` was computed; `how` says from what.
   void Derived(const std::string& path, std::string how) {
     Origin origin;
@@ -50,24 +58,24 @@ class Deriver {
   void Model() {
     proto::Model& model = *job_.mutable_model();
     const bool gpt = model.family() == proto::GPT2 || model.family() == proto::GPT3;
-    if (!Given("model.kv_heads")) {
+    if (Derivable("model.kv_heads", {"model.heads"})) {
       model.set_kv_heads(model.heads());
       Derived("model.kv_heads", "equal to model.heads");
     }
-    if (!Given("model.head_dim")) HeadDim(model);
-    if (!Given("model.max_sequence")) {
+    if (Derivable("model.head_dim", {"model.hidden", "model.heads"})) HeadDim(model);
+    if (Derivable("model.max_sequence", {"batch.sequence"})) {
       model.set_max_sequence(job_.batch().sequence());
       Derived("model.max_sequence", "equal to batch.sequence");
     }
-    if (!Given("model.tie_embeddings")) {
+    if (Derivable("model.tie_embeddings", {"model.family"})) {
       model.set_tie_embeddings(gpt);
       Derived("model.tie_embeddings", "from model.family");
     }
-    if (!Given("model.rope_theta")) {
+    if (Derivable("model.rope_theta", {})) {
       model.set_rope_theta(10000);
       Derived("model.rope_theta", "10000");
     }
-    if (!Given("model.norm_epsilon")) {
+    if (Derivable("model.norm_epsilon", {})) {
       model.set_norm_epsilon(1e-5);
       Derived("model.norm_epsilon", "1e-5");
     }
@@ -83,12 +91,17 @@ class Deriver {
         absl::StrCat("model.hidden ", model.hidden(), " is not a multiple of model.heads ",
                      model.heads(), ", so that model.head_dim cannot be derived"));
     diagnostic.secondary.push_back({SpanOf(parsed_.origins.at("model.hidden")), "hidden"});
+    for (const int64_t heads : NearestDivisors(model.hidden(), model.heads())) {
+      diagnostic.proposals.push_back({{"model.heads", absl::StrCat(heads)}});
+    }
+    for (const int64_t hidden : NearestMultiples(model.heads(), model.hidden())) {
+      diagnostic.proposals.push_back({{"model.hidden", absl::StrCat(hidden)}});
+    }
     diagnostic.fix = "give model.head_dim, or change hidden or heads";
-    unsolved_.insert("model.head_dim");
   }
 
   void Memory() {
-    if (Given("cluster.memory")) return;
+    if (!Derivable("cluster.memory", {"cluster.device"})) return;
     const DeviceSpec* device = FindDevice(job_.cluster().device());
     // A host has no bound unless the job gives one: the key stays unset.
     if (device == nullptr || device->memory_bytes == 0) return;
@@ -100,8 +113,11 @@ class Deriver {
     proto::Mesh& mesh = *job_.mutable_mesh();
     std::vector<std::string> autos;
     __int128 product = 1;
+    bool all_known = Given("cluster.nodes") && Given("cluster.gpus_per_node");
     for (const char* axis : kWorldAxes) {
-      if (GetAxis(mesh, axis) == 0) {
+      if (!Given(absl::StrCat("mesh.", axis))) {
+        all_known = false;
+      } else if (GetAxis(mesh, axis) == 0) {
         autos.push_back(axis);
       } else {
         product *= GetAxis(mesh, axis);
@@ -117,6 +133,15 @@ class Deriver {
                            absl::StrCat("only one mesh axis may be auto, but these are: ",
                                         absl::StrJoin(autos, " ")));
       diagnostic.fix = "give all but one of them";
+      for (const std::string& axis : autos) {
+        Proposal proposal;
+        for (const std::string& other : autos) {
+          if (other != axis) proposal.push_back({absl::StrCat("mesh.", other), "1"});
+        }
+        diagnostic.proposals.push_back(std::move(proposal));
+      }
+    } else if (!all_known) {
+      // What would decide it has no value, for which an error accounts.
     } else if (product > world || world % static_cast<int64_t>(product) != 0) {
       AutoDoesNotDivide(autos.front(), span, world);
     } else {
@@ -141,12 +166,12 @@ class Deriver {
                      job_.cluster().gpus_per_node(), " = ", world));
     diagnostic.secondary.push_back(
         {SpanOf(parsed_.origins.at("cluster.gpus_per_node")), "gpus_per_node"});
-    diagnostic.fix = AxisProposals(world);
+    diagnostic.fix = "change the given axes so that their product divides";
+    ProposeAxes(world, &diagnostic.proposals);
   }
 
   // Values of single axes that let the auto axis take the rest.
-  std::string AxisProposals(int64_t world) const {
-    std::vector<std::string> proposals;
+  void ProposeAxes(int64_t world, std::vector<Proposal>* proposals) const {
     for (const char* changed : kWorldAxes) {
       __int128 others = 1;
       for (const char* axis : kWorldAxes) {
@@ -154,46 +179,39 @@ class Deriver {
       }
       const int64_t size = GetAxis(job_.mesh(), changed);
       if (size <= 1 || others > world || world % static_cast<int64_t>(others) != 0) continue;
-      proposals.push_back(absl::StrCat(
-          "mesh.", changed, ": ", NearestDivisors(world / static_cast<int64_t>(others), size)));
+      for (const int64_t value : NearestDivisors(world / static_cast<int64_t>(others), size)) {
+        proposals->push_back({{absl::StrCat("mesh.", changed), absl::StrCat(value)}});
+      }
     }
-    if (proposals.empty()) return "change the given axes so that their product divides";
-    return absl::StrJoin(proposals, ", or ");
   }
 
   void Stages() {
     const std::string path = "parallelism.pipeline.stage_layers";
-    if (Given(path)) return;
-    if (unsolved_.count("mesh.pp") > 0) {
-      unsolved_.insert(path);
+    if (!Derivable(path, {"model.layers", "mesh.pp", "parallelism.pipeline.virtual_stages"}))
       return;
-    }
     const proto::Pipeline& pipeline = job_.parallelism().pipeline();
     const std::vector<int64_t> layers =
         SplitLayers(job_.model().layers(), job_.mesh().pp(), pipeline.virtual_stages());
     // No split exists: kTooFewLayers says why.
-    if (layers.empty()) {
-      unsolved_.insert(path);
-      return;
-    }
+    if (layers.empty()) return;
     auto* field = job_.mutable_parallelism()->mutable_pipeline()->mutable_stage_layers();
     field->Assign(layers.begin(), layers.end());
     Derived(path, "even split of model.layers");
   }
 
   void Directories() {
-    if (!Given("run.directory")) {
+    if (Derivable("run.directory", {"job"})) {
       job_.mutable_run()->set_directory(absl::StrCat("runs/", job_.job()));
       Derived("run.directory", "runs/<job>");
     }
-    if (!Given("checkpoint.directory")) {
+    if (Derivable("checkpoint.directory", {"run.directory"})) {
       job_.mutable_checkpoint()->set_directory(
           absl::StrCat(job_.run().directory(), "/checkpoints"));
       Derived("checkpoint.directory", "run.directory/checkpoints");
     }
     // `auto` and `never` are words, anything else is a path.
     const std::string& resume = job_.checkpoint().resume();
-    if (resume == "auto" || resume == "never") return;
+    if (!Given("checkpoint.resume") || resume == "auto" || resume == "never") return;
     job_.mutable_checkpoint()->set_resume(
         PathFrom(parsed_.origins.at("checkpoint.resume").file, resume));
   }

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler/catalog/devices.h"
@@ -42,14 +43,13 @@ class Filler {
   void Run() {
     CheckJobName();
     CheckDevice();
-    const ModelPreset* preset = FillFromPreset();
-    const bool preset_unknown = preset == nullptr && parsed_.job.model().has_preset();
+    FillFromPreset();
     for (const JobKey& key : AllJobKeys()) {
       if (parsed_.origins.count(key.path) > 0 || parsed_.excused.count(key.path) > 0) continue;
       if (key.in_optional && parsed_.sections.count(key.section) == 0) continue;
       if (key.key->has_default_()) {
         FillDefault(key);
-      } else if (!key.key->has_derived() || (IsRequiredSize(key) && !preset_unknown)) {
+      } else if (!key.key->has_derived() || IsRequiredSize(key)) {
         Missing(key);
       }
     }
@@ -65,10 +65,17 @@ class Filler {
     if (plain && name.size() <= 128 && absl::ascii_isalnum(static_cast<unsigned char>(name[0]))) {
       return;
     }
-    diagnostics_.Add(DiagnosticCode::kBadJobName, SpanOf(parsed_.origins.at("job")),
-                     absl::StrCat("job must be a name of letters, digits, dots, dashes and "
-                                  "underscores, but is \"",
-                                  name.substr(0, 128), "\""));
+    Diagnostic& diagnostic =
+        diagnostics_.Add(DiagnosticCode::kBadJobName, SpanOf(parsed_.origins.at("job")),
+                         absl::StrCat("job must be a name of letters, digits, dots, dashes and "
+                                      "underscores, but is \"",
+                                      name.substr(0, 128), "\""));
+    std::string usable = name.substr(0, 64);
+    std::replace_if(
+        usable.begin(), usable.end(),
+        [](unsigned char c) { return !absl::ascii_isalnum(c) && c != '.' && c != '_'; }, '-');
+    usable.erase(0, usable.find_first_not_of("-._"));
+    if (!usable.empty()) diagnostic.fix = absl::StrCat("write for example `job: ", usable, "`");
   }
 
   void CheckDevice() {
@@ -77,18 +84,23 @@ class Filler {
     if (FindDevice(name) != nullptr) return;
     std::vector<std::string> names;
     for (const DeviceSpec& device : Devices()) names.push_back(device.name);
-    UnknownName(DiagnosticCode::kUnknownDevice, "cluster.device", "device", name, names);
+    UnknownName(DiagnosticCode::kUnknownDevice, "cluster.device", "device", DevicesCalled(name),
+                names);
   }
 
-  const ModelPreset* FillFromPreset() {
-    if (!parsed_.job.model().has_preset()) return nullptr;
+  void FillFromPreset() {
+    if (!parsed_.job.model().has_preset()) {
+      if (parsed_.excused.count("model.preset") > 0) ExcuseSizes();
+      return;
+    }
     const std::string& name = parsed_.job.model().preset();
     const ModelPreset* preset = FindModelPreset(name);
     if (preset == nullptr) {
       std::vector<std::string> names;
       for (const ModelPreset& known : ModelPresets()) names.push_back(known.name);
-      UnknownName(DiagnosticCode::kUnknownPreset, "model.preset", "model preset", name, names);
-      return nullptr;
+      UnknownName(DiagnosticCode::kUnknownPreset, "model.preset", "model preset",
+                  ModelPresetsCalled(name), names);
+      return ExcuseSizes();
     }
     proto::Model merged = preset->model;
     merged.MergeFrom(parsed_.job.model());
@@ -101,16 +113,33 @@ class Filler {
       origin.file = name;
       parsed_.origins[key.path] = origin;
     }
-    return preset;
   }
 
+  // What an unknown preset would have given: neither reported as missing nor derived.
+  void ExcuseSizes() {
+    for (const JobKey& key : AllJobKeys()) {
+      const bool size =
+          key.section == "model" && absl::StartsWith(key.key->derived(), "from the preset");
+      if (size && parsed_.origins.count(key.path) == 0) parsed_.excused.insert(key.path);
+    }
+  }
+
+  // Reports the value of `path`, which is none of `names`. `synonyms` are those that it is another
+  // name of. Afterwards the key has no usable value.
   void UnknownName(DiagnosticCode code, const std::string& path, const std::string& what,
-                   const std::string& name, const std::vector<std::string>& names) {
-    Diagnostic& diagnostic = diagnostics_.Add(code, SpanOf(parsed_.origins.at(path)),
-                                              absl::StrCat("there is no ", what, " ", name));
-    const std::string nearest = Nearest(name, names);
-    if (!nearest.empty()) diagnostic.fix = absl::StrCat("did you mean ", nearest, "?");
+                   const std::vector<std::string>& synonyms,
+                   const std::vector<std::string>& names) {
+    const Origin& origin = parsed_.origins.at(path);
+    Diagnostic& diagnostic = diagnostics_.Add(code, SpanOf(origin),
+                                              absl::StrCat("there is no ", what, " ", origin.text));
+    std::vector<std::string> meant = synonyms;
+    if (meant.empty()) meant = NearestNames(origin.text, names);
+    if (!meant.empty()) {
+      diagnostic.fix = absl::StrCat("did you mean ", absl::StrJoin(meant, " or "), "?");
+    }
     diagnostic.notes.push_back(absl::StrCat("known: ", absl::StrJoin(names, " ")));
+    parsed_.origins.erase(path);
+    parsed_.excused.insert(path);
   }
 
   void FillDefault(const JobKey& key) {

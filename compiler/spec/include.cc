@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -44,6 +45,9 @@ std::optional<Node> IncludeReader::Read(const std::string& path, const Span& nam
                     absl::StrCat("cannot read ", path, ": ", text.status().message()));
     return std::nullopt;
   }
+  // Some editors put a byte order mark at the start of UTF-8.
+  constexpr char kByteOrderMark[] = "\xef\xbb\xbf";
+  if (absl::StartsWith(*text, kByteOrderMark)) text->erase(0, sizeof kByteOrderMark - 1);
   sources[path] = *text;
   std::optional<Node> root = ReadYaml(path, *text, /*line_offset=*/0, diagnostics);
   if (!root.has_value()) return std::nullopt;

@@ -1,6 +1,10 @@
 #include "compiler/spec/job_schema.h"
 
+#include <algorithm>
+
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "schemas/job.pb.h"
 
 namespace planc {
@@ -116,6 +120,30 @@ const EnumValueDescriptor* FindEnumValue(const EnumDescriptor& type, const std::
     if (EnumText(*type.value(index)) == text) return type.value(index);
   }
   return nullptr;
+}
+
+std::vector<std::string> ChoicesThatRun(const JobKey& key) {
+  const std::vector<std::string> all = EnumTexts(*key.field->enum_type());
+  if (!key.key->has_runs()) return all;
+  const std::vector<std::string> runs = absl::StrSplit(key.key->runs(), ' ');
+  std::vector<std::string> texts;
+  for (const std::string& text : all) {
+    if (std::find(runs.begin(), runs.end(), text) != runs.end()) texts.push_back(text);
+  }
+  return texts;
+}
+
+std::string ChoiceCalled(const JobKey& key, const std::string& text) {
+  std::string wanted = absl::AsciiStrToLower(text);
+  std::replace(wanted.begin(), wanted.end(), '-', '_');
+  for (const std::string& choice : ChoicesThatRun(key)) {
+    const EnumValueDescriptor* value = FindEnumValue(*key.field->enum_type(), choice);
+    const std::string synonyms = value->options().GetExtension(proto::value_synonyms);
+    for (const absl::string_view synonym : absl::StrSplit(synonyms, ' ', absl::SkipEmpty())) {
+      if (synonym == wanted) return choice;
+    }
+  }
+  return "";
 }
 
 std::string TypeName(const JobKey& key) {

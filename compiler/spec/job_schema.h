@@ -53,6 +53,12 @@ std::vector<std::string> EnumTexts(const google::protobuf::EnumDescriptor& type)
 const google::protobuf::EnumValueDescriptor* FindEnumValue(
     const google::protobuf::EnumDescriptor& type, const std::string& text);
 
+// The choices of an enum key that run in this version, in the order of job.proto.
+std::vector<std::string> ChoicesThatRun(const JobKey& key);
+
+// The choice of `key` that other programs call `text` ("float32" for fp32); "" for none.
+std::string ChoiceCalled(const JobKey& key, const std::string& text);
+
 // What a key accepts, in words: "a whole number", "true or false", "a list of paths", ...
 std::string TypeName(const JobKey& key);
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "compiler/spec/choose_fixes.h"
 #include "compiler/spec/file_reader.h"
 #include "compiler/spec/include.h"
 #include "compiler/spec/job_paths.h"
@@ -16,7 +17,29 @@
 namespace planc {
 namespace {
 
-// The phases in order; each stops the load if it reports an error.
+// The job that `root` describes. Errors in values and between keys are independent of each other:
+// each rule runs if what it reads has usable values.
+ParsedJob CheckTree(const std::string& path, const Node& root, DiagnosticList& diagnostics) {
+  ParsedJob parsed = ParseJob(root, diagnostics);
+  FillKeys(path, parsed, diagnostics);
+  const std::set<std::string> unsolved = DeriveKeys(parsed, diagnostics);
+  ValidateJob(path, parsed, unsolved, diagnostics);
+  return parsed;
+}
+
+// What the job would report with `changes`, which replace what is written.
+DiagnosticList TryChanges(const std::string& path, const Node& root, const Proposal& changes) {
+  DiagnosticList diagnostics;
+  Node changed = root;
+  SourceTexts ignored;
+  std::vector<std::string> sets;
+  for (const Change& change : changes) sets.push_back(change.key + "=" + change.value);
+  ApplySets(sets, changed, ignored, diagnostics);
+  CheckTree(path, changed, diagnostics);
+  return diagnostics;
+}
+
+// Reads the tree, then checks it; the tree of a file that does not parse is not checked.
 void RunPhases(const std::string& path, const FileReader& reader,
                const std::vector<std::string>& sets, LoadResult& result) {
   DiagnosticList& diagnostics = result.diagnostics;
@@ -25,12 +48,9 @@ void RunPhases(const std::string& path, const FileReader& reader,
   ApplySets(sets, *root, result.sources, diagnostics);
   if (diagnostics.HasErrors()) return;
 
-  ParsedJob parsed = ParseJob(*root, diagnostics);
-  FillKeys(path, parsed, diagnostics);
-  if (diagnostics.HasErrors()) return;
-
-  const std::set<std::string> unsolved = DeriveKeys(parsed, diagnostics);
-  ValidateJob(path, parsed, unsolved, diagnostics);
+  ParsedJob parsed = CheckTree(path, *root, diagnostics);
+  ChooseFixes([&](const Proposal& changes) { return TryChanges(path, *root, changes); },
+              diagnostics);
   if (diagnostics.HasErrors()) return;
   RelateToJobFile(path, parsed.origins, parsed.job);
   result.spec.job = std::move(parsed.job);

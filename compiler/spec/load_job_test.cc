@@ -1,10 +1,12 @@
 #include "compiler/spec/load_job.h"
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "compiler/diagnostics/render_text.h"
 #include "compiler/spec/job_schema.h"
 #include "compiler/spec/yaml_reader.h"
@@ -217,9 +219,56 @@ TEST(LoadJobTest, EquationsNameValuesAndNearestValidOnes) {
   EXPECT_EQ(world.diagnostics.entries().front().message,
             "the mesh does not fill the cluster: pp 1 * dp_replicate 1 * dp_shard 2 * cp 1 * tp 4 "
             "= 8, but nodes 1 * gpus_per_node 6 = 6");
-  EXPECT_EQ(world.diagnostics.entries().front().fix, "mesh.tp: 3");
+  // No tp: 3, which the 4 heads refuse.
+  EXPECT_EQ(world.diagnostics.entries().front().fix, "mesh.tp: 1 with mesh.pp: 3");
+  ASSERT_TRUE(Load(kJob, {"mesh.tp=1", "mesh.pp=3", "cluster.gpus_per_node=6"}).ok);
   const std::string batch = Problems(Load(kJob, {"batch.global=10"}));
   EXPECT_NE(batch.find("batch.global: 8 or 12"), std::string::npos) << batch;
+}
+
+TEST(LoadJobTest, ValueErrorsHideNoRuleErrors) {
+  const LoadResult result =
+      Load(kJob, {"model.heads=6", "model.hidden=96", "mesh.tp=4", "mesh.dp_shard=1",
+                  "batch.micro=3", "precision.compute=fp33", "optimizer.lrr=1", "job=a b"});
+  EXPECT_EQ(result.diagnostics.ErrorCount(), 5u) << Problems(result);
+  for (const DiagnosticCode code :
+       {DiagnosticCode::kTensorHeads, DiagnosticCode::kBatchProduct, DiagnosticCode::kUnknownChoice,
+        DiagnosticCode::kUnknownKey, DiagnosticCode::kBadJobName}) {
+    EXPECT_TRUE(Has(result, code)) << Problems(result);
+  }
+}
+
+// What job.proto says about this version is what the rules say.
+TEST(LoadJobTest, ValuesThatDoNotRunAreRefused) {
+  for (const JobKey& key : AllJobKeys()) {
+    if (!key.key->has_runs()) continue;
+    std::vector<std::string> values = {"1", "2", "3", "4"};
+    if (key.field->cpp_type() == google::protobuf::FieldDescriptor::CPPTYPE_ENUM) {
+      values = EnumTexts(*key.field->enum_type());
+    }
+    const std::vector<std::string> runs = absl::StrSplit(key.key->runs(), ' ');
+    for (const std::string& value : values) {
+      const LoadResult result = Load(kJob, {absl::StrCat(key.path, "=", value)});
+      bool refused =
+          Has(result, DiagnosticCode::kTokenBytes) || Has(result, DiagnosticCode::kOutOfRange);
+      for (const Diagnostic& entry : result.diagnostics.entries()) {
+        refused = refused || (entry.code >= DiagnosticCode::kAxisNotAvailable &&
+                              entry.code <= DiagnosticCode::kOptimizerStateNotAvailable);
+      }
+      const bool should_run = std::find(runs.begin(), runs.end(), value) != runs.end();
+      EXPECT_EQ(refused, !should_run) << key.path << ": " << value << "\n" << Problems(result);
+    }
+  }
+}
+
+TEST(LoadJobTest, NoFollowUpErrors) {
+  // What follows from a value that is in doubt is not reported.
+  for (const char* set :
+       {"cluster.gpus_per_node=four", "mesh.dp_shard=x", "mesh.dpshard=4", "model.heads=many",
+        "model.preset=llama3-8b", "batch.sequence=long", "run.steps=", "job=a/b"}) {
+    const LoadResult result = Load(kJob, {set});
+    EXPECT_EQ(result.diagnostics.entries().size(), 1u) << set << "\n" << Problems(result);
+  }
 }
 
 TEST(LoadJobTest, TheSameJobIsTheSameFromAnyWorkingDirectory) {

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <numeric>
@@ -6,7 +7,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "compiler/spec/nearest.h"
 #include "compiler/spec/rule.h"
 
@@ -21,29 +21,48 @@ int64_t Saturate(__int128 value) {
   return value > kMost ? kMost : static_cast<int64_t>(value);
 }
 
-// Values of single axes that make the product fit, for the axes given in the job, tp last because
-// it is bound by the model.
-std::string AxisProposals(const std::vector<std::pair<std::string, int64_t>>& axes,
-                          __int128 product, int64_t world) {
-  std::vector<std::string> proposals;
+using Axes = std::vector<std::pair<std::string, int64_t>>;
+
+// The axes that may change, dp_shard first; tp last, because it is bound by the model.
+Axes AxesOf(const proto::Mesh& mesh) {
+  return {{"mesh.dp_shard", mesh.dp_shard()},
+          {"mesh.dp_replicate", mesh.dp_replicate()},
+          {"mesh.pp", mesh.pp()},
+          {"mesh.tp", mesh.tp()}};
+}
+
+// Sizes of one axis, then of two, that make the product fill `world`: the smallest changes first.
+std::vector<Proposal> FillWorld(const proto::Mesh& mesh, int64_t world) {
+  const Axes axes = AxesOf(mesh);
+  __int128 product = mesh.cp();
+  for (const auto& axis : axes) product *= axis.second;
+  std::vector<Proposal> proposals;
   for (const auto& [name, size] : axes) {
     const __int128 others = product / size;
     if (others > world || world % static_cast<int64_t>(others) != 0) continue;
     const int64_t value = world / static_cast<int64_t>(others);
-    if (value != size) proposals.push_back(absl::StrCat("mesh.", name, ": ", value));
+    if (value != size) proposals.push_back({{name, absl::StrCat(value)}});
   }
-  return absl::StrJoin(proposals, ", or ");
+  for (size_t a = axes.size(); a-- > 0;) {
+    for (size_t b = 0; b < a; ++b) {
+      const __int128 others = product / axes[a].second / axes[b].second;
+      if (others > world || world % static_cast<int64_t>(others) != 0) continue;
+      const int64_t both = world / static_cast<int64_t>(others);
+      for (const int64_t size : DivisorsByDistance(both, axes[a].second)) {
+        const int64_t rest = both / size;
+        if (size == axes[a].second || rest == axes[b].second) continue;
+        proposals.push_back(
+            {{axes[a].first, absl::StrCat(size)}, {axes[b].first, absl::StrCat(rest)}});
+      }
+    }
+  }
+  return proposals;
 }
 
 std::optional<Finding> WorldProduct(const Facts& facts) {
   const proto::Mesh& mesh = facts.job.mesh();
-  const std::vector<std::pair<std::string, int64_t>> axes = {{"dp_shard", mesh.dp_shard()},
-                                                             {"dp_replicate", mesh.dp_replicate()},
-                                                             {"pp", mesh.pp()},
-                                                             {"cp", mesh.cp()},
-                                                             {"tp", mesh.tp()}};
-  __int128 product = 1;
-  for (const auto& axis : axes) product *= axis.second;
+  __int128 product = mesh.cp();
+  for (const auto& axis : AxesOf(mesh)) product *= axis.second;
   if (product == facts.world) return std::nullopt;
   Finding finding;
   finding.message = absl::StrCat(
@@ -51,8 +70,14 @@ std::optional<Finding> WorldProduct(const Facts& facts) {
       " * dp_shard ", mesh.dp_shard(), " * cp ", mesh.cp(), " * tp ", mesh.tp(), " = ",
       Saturate(product), ", but nodes ", facts.job.cluster().nodes(), " * gpus_per_node ",
       facts.job.cluster().gpus_per_node(), " = ", facts.world);
-  finding.fix = AxisProposals(axes, product, facts.world);
-  if (finding.fix.empty()) finding.fix = "set mesh.dp_shard: auto and choose tp and pp that divide";
+  finding.fix = "set mesh.dp_shard: auto and choose tp and pp that divide";
+  finding.proposals = FillWorld(mesh, facts.world);
+  // Or as many machines as the mesh asks for.
+  const int64_t per_node = facts.job.cluster().gpus_per_node();
+  if (product <= kLargestWorld && product % per_node == 0) {
+    finding.proposals.push_back(
+        {{"cluster.nodes", absl::StrCat(static_cast<int64_t>(product / per_node))}});
+  }
   return finding;
 }
 
@@ -65,17 +90,34 @@ std::optional<Finding> WorldTooLarge(const Facts& facts) {
       absl::StrCat("at most ", kLargestWorld / facts.job.cluster().gpus_per_node(), " nodes")};
 }
 
-// The rule that mesh.tp divides `size`, a key called `name`. Proposes values that satisfy all rules
-// of tensor parallelism.
+// Sizes of tp that divide what it has to, alone and with another axis that makes up for it.
+std::vector<Proposal> OtherTensorSizes(const Facts& facts) {
+  const proto::Model& model = facts.job.model();
+  const proto::Mesh& mesh = facts.job.mesh();
+  const int64_t common =
+      std::gcd(std::gcd(model.heads(), model.kv_heads()), std::gcd(model.ffn_hidden(), int64_t{0}));
+  std::vector<Proposal> proposals;
+  if (common == 0) return proposals;
+  std::vector<int64_t> sizes = NearestDivisors(common, mesh.tp());
+  if (mesh.tp() > 1 && std::find(sizes.begin(), sizes.end(), 1) == sizes.end()) sizes.push_back(1);
+  for (const int64_t size : sizes) {
+    const Change change{"mesh.tp", absl::StrCat(size)};
+    proposals.push_back({change});
+    for (const auto& [name, other] : AxesOf(mesh)) {
+      if (name == "mesh.tp" || other * mesh.tp() % size != 0) continue;
+      proposals.push_back({change, {name, absl::StrCat(other * mesh.tp() / size)}});
+    }
+  }
+  return proposals;
+}
+
+// The rule that mesh.tp divides `size`, a key called `name`.
 std::optional<Finding> TensorDivides(const Facts& facts, const char* name, int64_t size) {
   const int64_t tp = facts.job.mesh().tp();
   if (size % tp == 0) return std::nullopt;
-  const proto::Model& model = facts.job.model();
-  const int64_t common = std::gcd(std::gcd(model.heads(), model.kv_heads()),
-                                  std::gcd(model.ffn_hidden(), facts.world));
   return Finding{absl::StrCat("mesh.tp ", tp, " does not divide model.", name, " ", size, ": ",
                               size, " / ", tp, " leaves ", size % tp),
-                 absl::StrCat("mesh.tp: ", NearestDivisors(common, tp))};
+                 absl::StrCat("a mesh.tp that divides model.", name), OtherTensorSizes(facts)};
 }
 
 std::optional<Finding> TensorHeads(const Facts& facts) {
@@ -92,8 +134,11 @@ std::optional<Finding> TensorFfn(const Facts& facts) {
   std::optional<Finding> finding =
       TensorDivides(facts, "ffn_hidden", facts.job.model().ffn_hidden());
   if (finding.has_value()) {
-    absl::StrAppend(&finding->fix, "; or model.ffn_hidden: ",
-                    NearestMultiples(facts.job.mesh().tp(), facts.job.model().ffn_hidden()));
+    for (Proposal& proposal :
+         Propose("model.ffn_hidden",
+                 NearestMultiples(facts.job.mesh().tp(), facts.job.model().ffn_hidden()))) {
+      finding->proposals.push_back(std::move(proposal));
+    }
   }
   return finding;
 }
@@ -107,7 +152,8 @@ std::optional<Finding> SequenceShards(const Facts& facts) {
       absl::StrCat("with sequence_parallel, mesh.tp ", tp, " must divide the tokens of a ",
                    "microbatch: micro ", batch.micro(), " * sequence ", batch.sequence(), " = ",
                    tokens, ", which leaves ", tokens % tp),
-      absl::StrCat("batch.sequence: ", NearestMultiples(tp, batch.sequence()))};
+      "a batch.sequence that mesh.tp divides",
+      Propose("batch.sequence", NearestMultiples(tp, batch.sequence()))};
 }
 
 std::optional<Finding> SequenceParallelNoEffect(const Facts& facts) {
@@ -115,7 +161,8 @@ std::optional<Finding> SequenceParallelNoEffect(const Facts& facts) {
     return std::nullopt;
   }
   return Finding{"parallelism.sequence_parallel has no effect with mesh.tp 1",
-                 "remove it, or set mesh.tp above 1"};
+                 "remove it, or set mesh.tp above 1",
+                 {{{"parallelism.sequence_parallel", "false"}}}};
 }
 
 std::optional<Finding> ZeroNoEffect(const Facts& facts) {

@@ -17,19 +17,20 @@ std::optional<Finding> KvHeadGroups(const Facts& facts) {
   if (heads % kv_heads == 0) return std::nullopt;
   return Finding{absl::StrCat("model.kv_heads ", kv_heads, " does not divide model.heads ", heads,
                               ": query heads share key and value heads in equal groups"),
-                 absl::StrCat("model.kv_heads: ", NearestDivisors(heads, kv_heads))};
+                 "a model.kv_heads that divides model.heads",
+                 Propose("model.kv_heads", NearestDivisors(heads, kv_heads))};
 }
 
 std::optional<Finding> HeadProduct(const Facts& facts) {
   const proto::Model& model = facts.job.model();
   const int64_t product = model.heads() * model.head_dim();
   if (IsRotary(model.family()) || product == model.hidden()) return std::nullopt;
-  return Finding{
-      absl::StrCat("heads ", model.heads(), " * head_dim ", model.head_dim(), " = ", product,
-                   ", but this family requires hidden ", model.hidden()),
-      model.hidden() % model.heads() == 0
-          ? absl::StrCat("model.head_dim: ", model.hidden() / model.heads())
-          : absl::StrCat("model.heads: ", NearestDivisors(model.hidden(), model.heads()))};
+  return Finding{absl::StrCat("heads ", model.heads(), " * head_dim ", model.head_dim(), " = ",
+                              product, ", but this family requires hidden ", model.hidden()),
+                 "leave head_dim out, or change heads or hidden",
+                 model.hidden() % model.heads() == 0
+                     ? Propose("model.head_dim", {model.hidden() / model.heads()})
+                     : Propose("model.heads", NearestDivisors(model.hidden(), model.heads()))};
 }
 
 std::optional<Finding> OddHeadDim(const Facts& facts) {
@@ -37,7 +38,8 @@ std::optional<Finding> OddHeadDim(const Facts& facts) {
   if (!IsRotary(model.family()) || model.head_dim() % 2 == 0) return std::nullopt;
   return Finding{absl::StrCat("model.head_dim is ", model.head_dim(),
                               ", but rotary embedding needs an even number"),
-                 absl::StrCat("model.head_dim: ", NearestMultiples(2, model.head_dim()))};
+                 "an even model.head_dim",
+                 Propose("model.head_dim", NearestMultiples(2, model.head_dim()))};
 }
 
 std::optional<Finding> ModelTooLarge(const Facts& facts) {
@@ -54,7 +56,7 @@ std::optional<Finding> ModelTooLarge(const Facts& facts) {
                                  "ffn_hidden %d, vocab %d); at most %.0g are supported",
                                  total, model.layers(), model.hidden(), model.ffn_hidden(),
                                  model.vocab(), kMostParameters),
-                 ""};
+                 "check the sizes; published models have at most some 1e12 parameters"};
 }
 
 std::optional<Finding> SequenceTooLong(const Facts& facts) {
@@ -63,7 +65,8 @@ std::optional<Finding> SequenceTooLong(const Facts& facts) {
   if (sequence <= most) return std::nullopt;
   return Finding{
       absl::StrCat("batch.sequence ", sequence, " is longer than model.max_sequence ", most),
-      absl::StrCat("batch.sequence: ", most, ", or a larger model.max_sequence")};
+      "a shorter batch.sequence, or a larger model.max_sequence",
+      {{{"batch.sequence", absl::StrCat(most)}}, {{"model.max_sequence", absl::StrCat(sequence)}}}};
 }
 
 }  // namespace
@@ -78,7 +81,8 @@ const std::vector<Rule>& ModelRules() {
        {"model.head_dim", "model.heads", "model.hidden", "model.family"},
        OddHeadDim},
       {DiagnosticCode::kModelTooLarge,
-       {"model.layers", "model.hidden", "model.ffn_hidden", "model.vocab", "model.head_dim"},
+       {"model.layers", "model.hidden", "model.ffn_hidden", "model.vocab", "model.head_dim",
+        "model.heads", "model.kv_heads", "model.max_sequence"},
        ModelTooLarge},
       {DiagnosticCode::kSequenceTooLong, {"batch.sequence", "model.max_sequence"}, SequenceTooLong},
   };

@@ -8,19 +8,16 @@
 
 namespace planc {
 
-// The file name of spans that point into a --set argument; the line is the argument's number.
-inline constexpr char kSetFile[] = "--set";
-
 // One value of a job file, with the place where it is written.
 struct Node {
   enum class Kind { kNull, kScalar, kSequence, kMap };
   struct Entry;
 
   Kind kind = Kind::kNull;
-  Span span;                   // of the value; of its key for an empty value
-  std::string text;            // kScalar: the value without quotes
-  bool quoted = false;         // kScalar: written with quotes or as a block, so always a text
-  std::vector<Node> items;     // kSequence
+  Span span;                // of the value; of its key for an empty value
+  std::string text;         // kScalar: the value without quotes; kNull: `~` or `null`, if written
+  bool quoted = false;      // kScalar: written with quotes or as a block, so always a text
+  std::vector<Node> items;  // kSequence
   std::vector<Entry> entries;  // kMap, in file order, without duplicates
 
   // The value of `key` in a map, or nullptr.

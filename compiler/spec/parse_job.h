@@ -16,14 +16,14 @@ namespace planc {
 // What was written, before anything is filled in.
 struct ParsedJob {
   proto::Job job;
-  std::map<std::string, Origin> origins;  // of the keys that were given
+  std::map<std::string, Origin> origins;  // of the keys that were given a usable value
   std::map<std::string, Span> sections;   // place of each section that was given
-  std::set<std::string> excused;          // keys that an error already accounts for
+  std::set<std::string> excused;          // keys without value for which an error accounts
 };
 
 // Turns a node tree into a Job by reflection over job.proto. Reports unknown keys, wrong types, bad
 // numbers, values out of range, unknown words, empty values and lists; whatever is reported is left
-// unset.
+// unset, without origin, and excused.
 ParsedJob ParseJob(const Node& root, DiagnosticList& diagnostics);
 
 // Sets the field of `key` in `section` from the YAML text of its default in job.proto. Defaults are

@@ -2,15 +2,20 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler/spec/include.h"
 #include "compiler/spec/scalar.h"
 #include "compiler/spec/suggest.h"
+#include "compiler/spec/unexpanded.h"
+#include "compiler/spec/value_fix.h"
+#include "compiler/spec/yaml_reader.h"
 
 namespace planc {
 namespace {
@@ -22,8 +27,9 @@ using google::protobuf::Message;
 // Reads single values of one key into one field.
 class ValueReader {
  public:
-  ValueReader(const JobKey& key, Message& section, DiagnosticList& diagnostics)
-      : key_(key), section_(section), diagnostics_(diagnostics) {}
+  // With `look_for_fix`, problems come with what to write instead.
+  ValueReader(const JobKey& key, bool look_for_fix, Message& section, DiagnosticList& diagnostics)
+      : key_(key), look_for_fix_(look_for_fix), section_(section), diagnostics_(diagnostics) {}
 
   void Read(const Node& node) {
     if (!key_.field->is_repeated()) return One(node);
@@ -84,11 +90,12 @@ class ValueReader {
   void Word(const Node& node) {
     const EnumValueDescriptor* value = FindEnumValue(*key_.field->enum_type(), node.text);
     if (value != nullptr) return section_.GetReflection()->SetEnum(&section_, key_.field, value);
-    const std::vector<std::string> words = EnumTexts(*key_.field->enum_type());
+    const std::vector<std::string> words = ChoicesThatRun(key_);
     Diagnostic& diagnostic =
         Add(DiagnosticCode::kUnknownChoice, node, absl::StrCat("cannot be ", Quote(node.text)));
-    const std::string nearest = Nearest(node.text, words);
-    if (!nearest.empty()) diagnostic.fix = absl::StrCat("did you mean ", nearest, "?");
+    std::string meant = ChoiceCalled(key_, node.text);
+    if (meant.empty()) meant = absl::StrJoin(NearestNames(node.text, words), " or ");
+    if (!meant.empty()) diagnostic.fix = absl::StrCat("did you mean ", meant, "?");
     diagnostic.notes.push_back(absl::StrCat(key_.path, " is one of ", absl::StrJoin(words, " ")));
   }
 
@@ -101,7 +108,17 @@ class ValueReader {
       return;
     }
     std::string value = node.text;
-    if (key_.key->unit() == proto::UNIT_PATH) value = PathFrom(node.span.file, value);
+    const bool is_path = key_.key->unit() == proto::UNIT_PATH;
+    if (is_path || key_.path == "checkpoint.resume") {
+      const std::optional<Unexpanded> problem = FindUnexpanded(value);
+      if (problem.has_value()) {
+        Add(DiagnosticCode::kNotExpanded, node,
+            absl::StrCat("is ", Quote(value), ", but ", problem->what))
+            .fix = problem->fix;
+        return;
+      }
+    }
+    if (is_path) value = PathFrom(node.span.file, value);
     if (key_.field->is_repeated()) {
       section_.GetReflection()->AddString(&section_, key_.field, std::move(value));
     } else {
@@ -130,12 +147,23 @@ class ValueReader {
   }
 
   void OutOfRange(const Node& node) {
-    Add(DiagnosticCode::kOutOfRange, node,
-        absl::StrCat("must be ", RangeOf(key_), ", but is ", node.text));
+    Diagnostic& diagnostic = Add(DiagnosticCode::kOutOfRange, node,
+                                 absl::StrCat("must be ", RangeOf(key_), ", but is ", node.text));
+    if (key_.field->cpp_type() != FieldDescriptor::CPPTYPE_INT64 || key_.field->is_repeated()) {
+      return;
+    }
+    // The nearest bound, where it is a choice rather than a limit against mistakes.
+    constexpr double kSmall = 64;
+    const bool low = absl::StartsWith(node.text, "-") || node.text == "0";
+    const double bound = low ? key_.key->min() : key_.key->max();
+    if (bound > kSmall || (!low && !key_.key->has_max())) return;
+    diagnostic.proposals.push_back({{key_.path, absl::StrCat(static_cast<int64_t>(bound))}});
   }
 
   void Refuse(const Node& node, const ScalarError& error) {
-    Add(error.code, node, error.message).fix = error.fix;
+    std::string fix = look_for_fix_ ? ValueFix(key_, node) : "";
+    if (fix.empty()) fix = error.fix;
+    Add(error.code, node, error.message).fix = fix;
   }
 
   void WrongType(const Node& node) {
@@ -143,7 +171,8 @@ class ValueReader {
     if (node.kind == Node::Kind::kScalar) given = Quote(node.text);
     Diagnostic& diagnostic = Add(DiagnosticCode::kWrongType, node,
                                  absl::StrCat("is ", TypeName(key_), ", but ", given, " is given"));
-    diagnostic.fix = ExampleOf(key_);
+    if (look_for_fix_) diagnostic.fix = ValueFix(key_, node);
+    if (diagnostic.fix.empty()) diagnostic.fix = ExampleOf(key_);
   }
 
   // A quoted and bounded copy of what was written.
@@ -156,6 +185,7 @@ class ValueReader {
   }
 
   const JobKey& key_;
+  const bool look_for_fix_;
   Message& section_;
   DiagnosticList& diagnostics_;
 };
@@ -165,7 +195,23 @@ class ValueReader {
 void SetFromNode(const JobKey& key, const Node& node, Message& section,
                  DiagnosticList& diagnostics) {
   section.GetReflection()->ClearField(&section, key.field);
-  ValueReader(key, section, diagnostics).Read(node);
+  const size_t errors_before = diagnostics.ErrorCount();
+  ValueReader(key, /*look_for_fix=*/true, section, diagnostics).Read(node);
+  // Of a list with one bad entry nothing is kept.
+  if (diagnostics.ErrorCount() != errors_before) {
+    section.GetReflection()->ClearField(&section, key.field);
+  }
+}
+
+bool IsValueOf(const JobKey& key, const std::string& text) {
+  DiagnosticList problems;
+  const std::optional<Node> node = ReadYaml("value", text, 0, problems);
+  if (!node.has_value() || node->kind == Node::Kind::kNull) return false;
+  const std::unique_ptr<Message> section(google::protobuf::MessageFactory::generated_factory()
+                                             ->GetPrototype(key.field->containing_type())
+                                             ->New());
+  ValueReader(key, /*look_for_fix=*/false, *section, problems).Read(*node);
+  return !problems.HasErrors();
 }
 
 std::string ExampleOf(const JobKey& key) {

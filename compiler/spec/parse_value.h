@@ -16,6 +16,9 @@ namespace planc {
 void SetFromNode(const JobKey& key, const Node& node, google::protobuf::Message& section,
                  DiagnosticList& diagnostics);
 
+// Whether the YAML text `text` is a value of `key`.
+bool IsValueOf(const JobKey& key, const std::string& text);
+
 // "write for example KEY: EXAMPLE", or "" for a key without example and default.
 std::string ExampleOf(const JobKey& key);
 

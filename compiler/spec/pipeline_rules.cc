@@ -24,6 +24,24 @@ std::vector<int64_t> StagesOf(const Facts& facts) {
   return std::vector<int64_t>(stages.begin(), stages.end());
 }
 
+// Fewer chunks on each rank; or fewer pipeline ranks and more of dp_shard.
+std::vector<Proposal> FewerChunks(const Facts& facts) {
+  std::vector<Proposal> proposals;
+  const int64_t virtual_stages = PipelineOf(facts).virtual_stages();
+  for (int64_t fewer = virtual_stages / 2; fewer > 1; fewer /= 2) {
+    proposals.push_back({{kVirtual, absl::StrCat(fewer)}});
+  }
+  if (virtual_stages > 1) proposals.push_back({{kVirtual, "1"}, {kSchedule, "1f1b"}});
+  const int64_t pp = facts.job.mesh().pp();
+  for (int64_t fewer = pp / 2; fewer >= 1; fewer /= 2) {
+    if (pp % fewer != 0) continue;
+    proposals.push_back(
+        {{"mesh.pp", absl::StrCat(fewer)},
+         {"mesh.dp_shard", absl::StrCat(facts.job.mesh().dp_shard() * (pp / fewer))}});
+  }
+  return proposals;
+}
+
 // No split was found and none was given.
 std::optional<Finding> TooFewLayers(const Facts& facts) {
   const int64_t layers = facts.job.model().layers();
@@ -37,7 +55,8 @@ std::optional<Finding> TooFewLayers(const Facts& facts) {
                               " chunks: only the first and the last chunk may be empty, and no "
                               "pipeline rank"),
                  virtual_stages > 1 ? "fewer virtual_stages, or a smaller mesh.pp"
-                                    : absl::StrCat("mesh.pp of at most ", layers)};
+                                    : absl::StrCat("mesh.pp of at most ", layers),
+                 FewerChunks(facts)};
 }
 
 std::optional<Finding> StageCount(const Facts& facts) {
@@ -80,19 +99,22 @@ std::optional<Finding> VirtualNeedsInterleaved(const Facts& facts) {
   if (PipelineOf(facts).virtual_stages() == 1 || IsInterleaved(facts)) return std::nullopt;
   return Finding{absl::StrCat("virtual_stages ", PipelineOf(facts).virtual_stages(),
                               " needs schedule interleaved_1f1b"),
-                 "schedule: interleaved_1f1b, or virtual_stages: 1"};
+                 "schedule: interleaved_1f1b, or virtual_stages: 1",
+                 {{{kVirtual, "1"}}, {{kSchedule, "interleaved_1f1b"}}}};
 }
 
 std::optional<Finding> InterleavedNeedsVirtual(const Facts& facts) {
   if (!IsInterleaved(facts) || PipelineOf(facts).virtual_stages() > 1) return std::nullopt;
   return Finding{"schedule interleaved_1f1b needs virtual_stages of at least 2, but it is 1",
-                 "virtual_stages: 2, or schedule: 1f1b"};
+                 "virtual_stages: 2, or schedule: 1f1b",
+                 {{{kSchedule, "1f1b"}}, {{kVirtual, "2"}}}};
 }
 
 std::optional<Finding> InterleavedNeedsPipeline(const Facts& facts) {
   if (!IsInterleaved(facts) || facts.job.mesh().pp() > 1) return std::nullopt;
   return Finding{"schedule interleaved_1f1b needs mesh.pp of at least 2, but it is 1",
-                 "mesh.pp: 2, or schedule: 1f1b with virtual_stages: 1"};
+                 "mesh.pp: 2, or schedule: 1f1b with virtual_stages: 1",
+                 {{{kSchedule, "1f1b"}, {kVirtual, "1"}}}};
 }
 
 std::optional<Finding> InterleavedMicrobatches(const Facts& facts) {
@@ -108,7 +130,8 @@ std::optional<Finding> InterleavedMicrobatches(const Facts& facts) {
           ", but global ", batch.global(), " / (micro ", batch.micro(), " * dp_replicate ",
           facts.job.mesh().dp_replicate(), " * dp_shard ", facts.job.mesh().dp_shard(),
           ") = ", facts.accumulation),
-      absl::StrCat("batch.global: ", NearestMultiples(per_round, batch.global()))};
+      "a batch.global that is a multiple",
+      Propose("batch.global", NearestMultiples(per_round, batch.global()))};
 }
 
 }  // namespace

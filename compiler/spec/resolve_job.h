@@ -11,14 +11,14 @@
 namespace planc {
 
 // Completes `parsed` from the preset and the defaults, and reports required keys that are missing,
-// unknown presets and devices, and unusable job names. `job_file` is the place of errors about keys
+// unknown presets and devices, and unusable job names; keys that another error accounts for are
+// neither filled nor reported. `job_file` is the place of errors about keys
 // that are nowhere written. Every completed key gets an origin.
 void FillKeys(const std::string& job_file, ParsedJob& parsed, DiagnosticList& diagnostics);
 
 // Computes the keys that follow from others: head_dim, kv_heads, the auto axis, stage_layers,
-// directories, ... Returns the keys that have no solution; those are reported, and left at values
-// that no rule may use.
-// REQUIRES: FillKeys reported no error.
+// directories, ... A key is derived only from keys that have usable values. Returns the keys that
+// have an origin but no solution; those are reported, and left at values that no rule may use.
 std::set<std::string> DeriveKeys(ParsedJob& parsed, DiagnosticList& diagnostics);
 
 }  // namespace planc

@@ -27,14 +27,24 @@ struct Facts {
   bool IsWritten(const std::string& path) const;
 };
 
+// The facts of a job; `job` and `origins` must outlive them.
+Facts FactsOf(const proto::Job& job, const std::map<std::string, Origin>& origins);
+
 // How a rule failed.
 struct Finding {
   std::string message;  // the whole equation with names and values
-  std::string fix;      // the nearest values that satisfy it
+  std::string fix;      // what to do, in words, where no proposal passes all rules
+  // Values next to the given ones that satisfy this rule. They need not satisfy the others: each is
+  // tried before it is shown.
+  std::vector<Proposal> proposals = {};
 };
 
+// The proposals that give `key` each of `values`.
+std::vector<Proposal> Propose(const std::string& key, const std::vector<int64_t>& values);
+
 // One rule between keys. `keys` are all keys it reads: the first that is written is the primary
-// place, the others become secondary places; the rule is skipped if one of them has no value.
+// place, the others become secondary places; the rule is skipped if one of them has no usable
+// value. Whether it fails, and the message, depend on nothing else (a test changes all others).
 struct Rule {
   DiagnosticCode code;
   std::vector<std::string> keys;

@@ -23,7 +23,8 @@ std::optional<Finding> BatchProduct(const Facts& facts) {
                    " is not a whole number of microbatches on each rank: micro ", batch.micro(),
                    " * dp_replicate ", mesh.dp_replicate(), " * dp_shard ", mesh.dp_shard(), " = ",
                    unit, ", which leaves ", batch.global() % unit),
-      absl::StrCat("batch.global: ", NearestMultiples(unit, batch.global()))};
+      "a batch.global that is a multiple",
+      Propose("batch.global", NearestMultiples(unit, batch.global()))};
 }
 
 std::optional<Finding> BetasCount(const Facts& facts) {
@@ -31,7 +32,8 @@ std::optional<Finding> BetasCount(const Facts& facts) {
   if (count == 2) return std::nullopt;
   return Finding{absl::StrCat("optimizer.betas has ", count, (count == 1 ? " entry" : " entries"),
                               ", but needs 2"),
-                 "betas: [0.9, 0.95]"};
+                 "optimizer.betas: [0.9, 0.95]",
+                 {{{"optimizer.betas", "[0.9, 0.95]"}}}};
 }
 
 std::optional<Finding> WarmupTooLong(const Facts& facts) {
@@ -39,7 +41,8 @@ std::optional<Finding> WarmupTooLong(const Facts& facts) {
   const int64_t steps = facts.job.run().steps();
   if (warmup <= steps) return std::nullopt;
   return Finding{absl::StrCat("lr_schedule.warmup_steps ", warmup, " is above run.steps ", steps),
-                 absl::StrCat("warmup_steps of at most ", steps)};
+                 absl::StrCat("lr_schedule.warmup_steps of at most ", steps),
+                 {{{"lr_schedule.warmup_steps", absl::StrCat(steps / 10)}}}};
 }
 
 std::optional<Finding> NoDecaySteps(const Facts& facts) {
@@ -48,7 +51,9 @@ std::optional<Finding> NoDecaySteps(const Facts& facts) {
   if (schedule.decay() == proto::CONSTANT || schedule.warmup_steps() != steps) return std::nullopt;
   return Finding{absl::StrCat("lr_schedule.warmup_steps ", schedule.warmup_steps(),
                               " equals run.steps: no step is left for the decay"),
-                 "a shorter warm-up, or decay: constant"};
+                 "a shorter warm-up, or lr_schedule.decay: constant",
+                 {{{"lr_schedule.warmup_steps", absl::StrCat(steps / 10)}},
+                  {{"lr_schedule.decay", "constant"}}}};
 }
 
 std::optional<Finding> EvalNeedsValidation(const Facts& facts) {
@@ -63,14 +68,15 @@ std::optional<Finding> BytesVocab(const Facts& facts) {
   const int64_t vocab = facts.job.model().vocab();
   if (facts.job.data().format() != proto::BYTES || vocab >= 256) return std::nullopt;
   return Finding{absl::StrCat("data.format bytes has 256 tokens, but model.vocab is ", vocab),
-                 "model.vocab: 256"};
+                 "model.vocab: 256",
+                 {{{"model.vocab", "256"}}}};
 }
 
 std::optional<Finding> TokenBytes(const Facts& facts) {
   const int64_t bytes = facts.job.data().token_bytes();
   if (bytes == 2 || bytes == 4) return std::nullopt;
   return Finding{absl::StrCat("data.token_bytes must be 2 or 4, but is ", bytes),
-                 "token_bytes: 2 or 4"};
+                 "data.token_bytes: 2 or 4", Propose("data.token_bytes", {2, 4})};
 }
 
 std::optional<Finding> TokenBytesVocab(const Facts& facts) {
@@ -88,7 +94,8 @@ std::optional<Finding> ReduceBelowCompute(const Facts& facts) {
     return std::nullopt;
   }
   return Finding{"precision.gradient_reduce is bf16, but precision.compute is fp32",
-                 "gradient_reduce: fp32"};
+                 "precision.gradient_reduce: fp32",
+                 {{{"precision.gradient_reduce", "fp32"}}}};
 }
 
 std::optional<Finding> UnknownAllowedChange(const Facts& facts) {
@@ -103,12 +110,13 @@ std::optional<Finding> UnknownAllowedChange(const Facts& facts) {
     if (std::find(known.begin(), known.end(), entry) != known.end()) continue;
     unknown.push_back(absl::StrCat("`", entry, "`"));
     if (nearest.empty()) nearest = Nearest(entry, known);
+    if (nearest.empty()) nearest = absl::StrJoin(SuggestKeys("", entry), " or ");
   }
   if (unknown.empty()) return std::nullopt;
   return Finding{absl::StrCat("checkpoint.allow_changes lists ", absl::StrJoin(unknown, ", "),
                               ": no key or section has this name"),
                  nearest.empty() ? "the name of a key or section, e.g. optimizer.lr"
-                                 : absl::StrCat("`", nearest, "`")};
+                                 : absl::StrCat("did you mean ", nearest, "?")};
 }
 
 }  // namespace

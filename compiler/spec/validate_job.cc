@@ -11,17 +11,6 @@
 namespace planc {
 namespace {
 
-Facts FactsOf(const ParsedJob& parsed) {
-  Facts facts{parsed.job, parsed.origins};
-  const proto::Job& job = parsed.job;
-  facts.world = job.cluster().nodes() * job.cluster().gpus_per_node();
-  facts.data_parallel = job.mesh().dp_replicate() * job.mesh().dp_shard();
-  const int64_t per_round = job.batch().micro() * facts.data_parallel;
-  const bool divides = per_round > 0 && job.batch().global() % per_round == 0;
-  facts.accumulation = divides ? job.batch().global() / per_round : 0;
-  return facts;
-}
-
 // Where the values that are not written came from, one remark for each kind of origin.
 std::vector<std::string> Provenance(const std::vector<std::string>& paths, const Facts& facts) {
   std::vector<std::string> defaults;
@@ -72,19 +61,21 @@ void Report(const std::string& job_file, const Rule& rule, const Finding& findin
   diagnostic.secondary = std::move(others);
   diagnostic.notes = Provenance(unwritten, facts);
   diagnostic.fix = finding.fix;
+  diagnostic.proposals = finding.proposals;
 }
 
 }  // namespace
 
 void ValidateJob(const std::string& job_file, const ParsedJob& parsed,
                  const std::set<std::string>& unsolved, DiagnosticList& diagnostics) {
-  const Facts facts = FactsOf(parsed);
+  const Facts facts = FactsOf(parsed.job, parsed.origins);
   std::set<std::string> unusable = unsolved;
   for (const std::vector<Rule>* rules :
        {&MeshRules(), &PipelineRules(), &ModelRules(), &TrainingRules(), &AvailabilityRules()}) {
     for (const Rule& rule : *rules) {
-      const bool skip = std::any_of(rule.keys.begin(), rule.keys.end(),
-                                    [&](const auto& key) { return unusable.count(key) > 0; });
+      const bool skip = std::any_of(rule.keys.begin(), rule.keys.end(), [&](const auto& key) {
+        return parsed.origins.count(key) == 0 || unusable.count(key) > 0;
+      });
       if (skip) continue;
       const std::optional<Finding> finding = rule.check(facts);
       if (!finding.has_value()) continue;

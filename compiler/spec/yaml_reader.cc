@@ -6,7 +6,11 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "compiler/diagnostics/columns.h"
+#include "compiler/spec/yaml_syntax.h"
 #include "yaml-cpp/eventhandler.h"
 #include "yaml-cpp/exceptions.h"
 #include "yaml-cpp/mark.h"
@@ -21,8 +25,12 @@ struct StopReading {};
 // Builds the node tree from parser events. Containers under construction are on a stack.
 class TreeBuilder : public YAML::EventHandler {
  public:
-  TreeBuilder(std::string file, int line_offset, DiagnosticList& diagnostics)
-      : file_(std::move(file)), line_offset_(line_offset), diagnostics_(diagnostics) {}
+  TreeBuilder(std::string file, const std::string& text, int line_offset,
+              DiagnosticList& diagnostics)
+      : file_(std::move(file)),
+        lines_(absl::StrSplit(text, '\n')),
+        line_offset_(line_offset),
+        diagnostics_(diagnostics) {}
 
   void OnDocumentStart(const YAML::Mark& mark) override { document_start_ = mark; }
   void OnDocumentEnd() override {}
@@ -30,7 +38,8 @@ class TreeBuilder : public YAML::EventHandler {
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     RefuseAnchor(mark, anchor);
     Node node;
-    node.span = SpanAt(mark, 1);
+    node.text = WordAt(mark);
+    node.span = SpanAt(mark, std::max(1, static_cast<int>(node.text.size())));
     Finish(std::move(node), /*is_null=*/true);
   }
 
@@ -52,8 +61,8 @@ class TreeBuilder : public YAML::EventHandler {
     node.text = value;
     // yaml-cpp gives plain scalars the tag "?" and quoted or block scalars "!".
     node.quoted = tag == "!";
-    node.span = SpanAt(mark, static_cast<int>(std::min<size_t>(value.find('\n'), value.size())) +
-                                 (node.quoted ? 2 : 0));
+    node.span =
+        SpanAt(mark, CharacterCount(value.substr(0, value.find('\n'))) + (node.quoted ? 2 : 0));
     Finish(std::move(node), /*is_null=*/false);
   }
 
@@ -73,7 +82,11 @@ class TreeBuilder : public YAML::EventHandler {
     Span span;
     span.file = file_;
     span.line = mark.line + 1 + line_offset_;
-    span.column = mark.column + 1;
+    // yaml-cpp counts bytes.
+    const std::string line = LineAt(mark);
+    span.column = CharacterCount(line.substr(
+                      0, std::min(static_cast<size_t>(std::max(mark.column, 0)), line.size()))) +
+                  1;
     span.length = std::max(length, 1);
     return span;
   }
@@ -86,6 +99,21 @@ class TreeBuilder : public YAML::EventHandler {
   Node TakeRoot() { return std::move(root_); }
 
  private:
+  std::string LineAt(const YAML::Mark& mark) const {
+    const auto line = static_cast<size_t>(std::max(mark.line, 0));
+    return line < lines_.size() ? lines_[line] : std::string();
+  }
+
+  // `~` or `null` as it is written at a place where YAML finds no value.
+  std::string WordAt(const YAML::Mark& mark) const {
+    const std::string line = LineAt(mark);
+    const auto begin = static_cast<size_t>(std::max(mark.column, 0));
+    if (begin >= line.size()) return "";
+    const std::string word = line.substr(begin, line.find_first_of(" \t\r,]}#", begin) - begin);
+    const bool null = word == "~" || absl::EqualsIgnoreCase(word, "null");
+    return null ? word : "";
+  }
+
   // A container whose end was not seen yet.
   struct Frame {
     Node node;
@@ -143,7 +171,7 @@ class TreeBuilder : public YAML::EventHandler {
       frame.has_key = false;
       if (frame.drop) return;
       // An empty value has no place of its own.
-      if (is_null) node.span = frame.key_span;
+      if (is_null && node.text.empty()) node.span = frame.key_span;
       frame.node.entries.push_back({std::move(frame.key), frame.key_span, std::move(node)});
     }
   }
@@ -174,6 +202,7 @@ class TreeBuilder : public YAML::EventHandler {
   }
 
   const std::string file_;
+  const std::vector<std::string> lines_;
   const int line_offset_;
   DiagnosticList& diagnostics_;
   YAML::Mark document_start_;
@@ -181,27 +210,24 @@ class TreeBuilder : public YAML::EventHandler {
   Node root_;
 };
 
-// Runs the parser; the only place where exceptions occur.
-void Parse(const std::string& text, TreeBuilder& builder) {
+// Runs the parser; the only place where exceptions occur. Returns where and why it stopped.
+std::optional<YAML::Exception> Parse(const std::string& text, TreeBuilder& builder) {
   std::istringstream stream(text);
   try {
     YAML::Parser parser(stream);
-    if (!parser.HandleNextDocument(builder)) return;
+    if (!parser.HandleNextDocument(builder)) return std::nullopt;
     // A second document is reported, not read.
     DiagnosticList ignored;
-    TreeBuilder second("", 0, ignored);
+    TreeBuilder second("", text, 0, ignored);
     if (parser.HandleNextDocument(second)) {
       builder.Report(DiagnosticCode::kMultipleDocuments, builder.SpanAt(second.document_start(), 1),
                      "the file holds more than one YAML document");
     }
   } catch (const StopReading&) {
-  } catch (const YAML::ParserException& error) {
-    builder.Report(DiagnosticCode::kYamlSyntax, builder.SpanAt(error.mark, 1),
-                   absl::StrCat("not valid YAML: ", error.msg));
   } catch (const YAML::Exception& error) {
-    builder.Report(DiagnosticCode::kYamlSyntax, builder.SpanAt(error.mark, 1),
-                   absl::StrCat("not valid YAML: ", error.msg));
+    return error;
   }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -215,8 +241,17 @@ std::optional<Node> ReadYaml(const std::string& file, const std::string& text, i
     return std::nullopt;
   }
   const size_t errors_before = diagnostics.ErrorCount();
-  TreeBuilder builder(file, line_offset, diagnostics);
-  Parse(text, builder);
+  CheckIsText(file, text, diagnostics);
+  if (diagnostics.ErrorCount() != errors_before) return std::nullopt;
+  CheckYamlText(file, text, line_offset, diagnostics);
+  if (diagnostics.ErrorCount() != errors_before) return std::nullopt;
+  TreeBuilder builder(file, text, line_offset, diagnostics);
+  const std::optional<YAML::Exception> stopped = Parse(text, builder);
+  // What was found before the reader stopped is often its consequence.
+  if (stopped.has_value() && diagnostics.ErrorCount() == errors_before) {
+    ReportSyntaxError(file, text, line_offset, stopped->mark.line, stopped->mark.column,
+                      stopped->msg, diagnostics);
+  }
   if (diagnostics.ErrorCount() != errors_before) return std::nullopt;
   return builder.TakeRoot();
 }

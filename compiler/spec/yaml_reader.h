@@ -15,9 +15,10 @@ inline constexpr int kMaxNesting = 32;
 
 // Reads one YAML document. `file` names it in spans; `line_offset` is added to every line, so that
 // a fragment can be placed inside a larger text.
-// Reports syntax errors, duplicate keys, and everything of YAML that job files do not use: several
-// documents, anchors, aliases, tags, merge keys, keys that are not plain text. Returns the tree if
-// nothing was reported; an empty document is a kNull node.
+// Reports data that is no text, syntax errors, duplicate keys, and everything of YAML that job
+// files do not use: several documents, anchors, aliases, tags, merge keys, quoted texts of several
+// lines, keys that are not plain text. Returns the tree if nothing was reported; an empty document
+// is a kNull node.
 std::optional<Node> ReadYaml(const std::string& file, const std::string& text, int line_offset,
                              DiagnosticList& diagnostics);
 

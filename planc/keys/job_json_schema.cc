@@ -1,7 +1,11 @@
 #include <memory>
 #include <string>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "compiler/catalog/devices.h"
+#include "compiler/catalog/models.h"
 #include "compiler/spec/job_schema.h"
 #include "compiler/spec/parse_job.h"
 #include "google/protobuf/dynamic_message.h"
@@ -51,7 +55,18 @@ Json NumberType(const JobKey& key, const char* type) {
   return schema;
 }
 
+// The values that run in this version.
+Json RunningNumbers(const JobKey& key) {
+  Json values = Json::array();
+  for (const absl::string_view text : absl::StrSplit(key.key->runs(), ' ')) {
+    int64_t value = 0;
+    if (absl::SimpleAtoi(text, &value)) values.push_back(value);
+  }
+  return Json{{"enum", values}};
+}
+
 Json WholeType(const JobKey& key) {
+  if (key.key->has_runs()) return RunningNumbers(key);
   const Json number = NumberType(key, "integer");
   const std::string pattern = SuffixPattern(key.key->unit());
   if (pattern.empty() && !key.key->auto_ok()) return number;
@@ -59,6 +74,34 @@ Json WholeType(const JobKey& key) {
   if (!pattern.empty()) forms.push_back({{"type", "string"}, {"pattern", pattern}});
   if (key.key->auto_ok()) forms.push_back({{"const", "auto"}});
   return Json{{"anyOf", forms}};
+}
+
+Json TextType(const JobKey& key) {
+  if (key.path == "model.preset") {
+    Json names = Json::array();
+    for (const ModelPreset& preset : ModelPresets()) names.push_back(preset.name);
+    return Json{{"enum", names}};
+  }
+  if (key.path == "cluster.device") {
+    Json names = Json::array();
+    for (const DeviceSpec& device : Devices()) names.push_back(device.name);
+    return Json{{"enum", names}};
+  }
+  Json schema{{"type", "string"}, {"minLength", 1}};
+  if (key.path == "job") {
+    schema["maxLength"] = 128;
+    schema["pattern"] = "^[A-Za-z0-9][A-Za-z0-9._-]*$";
+  } else if (key.key->unit() == proto::UNIT_PATH || key.path == "checkpoint.resume") {
+    schema["not"] = {{"pattern", "://|[*?\\x00-\\x1f]|\\$.|^~|\\{\\{"}};
+  } else if (key.path == "checkpoint.allow_changes") {
+    Json names = Json::array();
+    for (const JobSection& section : AllJobSections()) {
+      if (!section.path.empty()) names.push_back(section.path);
+    }
+    for (const JobKey& other : AllJobKeys()) names.push_back(other.path);
+    return Json{{"enum", names}};
+  }
+  return schema;
 }
 
 Json ScalarType(const JobKey& key) {
@@ -70,9 +113,9 @@ Json ScalarType(const JobKey& key) {
     case FieldDescriptor::CPPTYPE_BOOL:
       return Json{{"type", "boolean"}};
     case FieldDescriptor::CPPTYPE_ENUM:
-      return Json{{"enum", EnumTexts(*key.field->enum_type())}};
+      return Json{{"enum", ChoicesThatRun(key)}};
     default:
-      return Json{{"type", "string"}, {"minLength", 1}};
+      return TextType(key);
   }
 }
 
@@ -115,6 +158,10 @@ Json KeySchema(const JobKey& key) {
   if (key.field->is_repeated()) {
     schema = Json{{"type", "array"}, {"items", schema}};
     if (!key.key->has_default_() && !key.key->has_derived()) schema["minItems"] = 1;
+    // Numbers with a default are as many as the default: two betas.
+    if (key.field->cpp_type() == FieldDescriptor::CPPTYPE_DOUBLE && key.key->has_default_()) {
+      schema["minItems"] = schema["maxItems"] = DefaultOf(key).size();
+    }
   }
   schema["description"] = key.key->doc();
   if (key.key->has_default_()) {
@@ -130,13 +177,93 @@ Json SectionSchema(const JobSection& section) {
   for (int index = 0; index < section.descriptor->field_count(); ++index) {
     const FieldDescriptor& field = *section.descriptor->field(index);
     const std::string path = JoinPath(section.path, field.name());
-    properties[field.name()] =
-        IsSection(field) ? SectionSchema(*FindJobSection(path)) : KeySchema(*FindJobKey(path));
+    if (!IsSection(field)) {
+      properties[field.name()] = KeySchema(*FindJobKey(path));
+      continue;
+    }
+    const JobSection& inner = *FindJobSection(path);
+    properties[field.name()] = SectionSchema(inner);
+    // The sections of families that do not run in this version.
+    if (inner.optional) properties[field.name()]["not"] = Json::object();
   }
   return Json{{"type", "object"},
               {"description", section.doc},
               {"additionalProperties", false},
               {"properties", properties}};
+}
+
+// Rules between keys of one section, for any file.
+Json PairOfAutoAxes() {
+  Json pairs = Json::array();
+  const std::vector<std::string> axes = {"pp", "dp_replicate", "dp_shard", "tp"};
+  for (size_t a = 0; a < axes.size(); ++a) {
+    for (size_t b = a + 1; b < axes.size(); ++b) {
+      Json both{{"required", {axes[a], axes[b]}}};
+      both["properties"][axes[a]] = {{"const", "auto"}};
+      both["properties"][axes[b]] = {{"const", "auto"}};
+      pairs.push_back(both);
+    }
+  }
+  return Json{{"anyOf", pairs}};
+}
+
+// The required keys of a file that includes none.
+Json RequiredKeys() {
+  Json required;
+  Json sizes = Json::array();
+  for (const JobKey& key : AllJobKeys()) {
+    if (key.in_optional || key.key->has_default_()) continue;
+    const bool size = key.key->derived() == "from the preset";
+    if (size) sizes.push_back(key.field->name());
+    if (size || key.key->has_derived()) continue;
+    if (key.section.empty()) {
+      required["required"].push_back(key.path);
+    } else {
+      Json& section = required["properties"][key.section];
+      section["required"].push_back(key.field->name());
+    }
+  }
+  for (const auto& [section, keys] : required["properties"].items()) {
+    required["required"].push_back(section);
+  }
+  required["required"].push_back("model");
+  required["properties"]["model"]["anyOf"] =
+      Json::array({Json{{"required", {"preset"}}}, Json{{"required", sizes}}});
+  return required;
+}
+
+// Rules between keys that a schema can say; they hold in a file that includes none, because what
+// an included file gives is not known to an editor.
+Json RulesBetweenKeys() {
+  return Json::parse(R"json([
+    {"if": {"required": ["run"], "properties": {"run": {
+         "required": ["eval_every_steps"],
+         "properties": {"eval_every_steps": {"type": "integer", "minimum": 1}}}}},
+     "then": {"required": ["data"],
+         "properties": {"data": {"required": ["validation"],
+                                 "properties": {"validation": {"minItems": 1}}}}}},
+    {"if": {"required": ["data", "model"], "properties": {
+         "data": {"required": ["format"], "properties": {"format": {"const": "bytes"}}},
+         "model": {"required": ["vocab"]}}},
+     "then": {"properties": {"model": {"properties": {
+         "vocab": {"not": {"type": "integer", "maximum": 255}}}}}}},
+    {"if": {"required": ["precision"], "properties": {"precision": {
+         "required": ["gradient_reduce", "compute"],
+         "properties": {"compute": {"const": "fp32"}}}}},
+     "then": {"properties": {"precision": {"properties": {
+         "gradient_reduce": {"const": "fp32"}}}}}},
+    {"if": {"required": ["parallelism"], "properties": {"parallelism": {
+         "required": ["pipeline"], "properties": {"pipeline": {
+             "required": ["schedule"],
+             "properties": {"schedule": {"const": "interleaved_1f1b"}}}}}}},
+     "then": {"required": ["mesh"], "properties": {
+         "mesh": {"required": ["pp"], "properties": {"pp": {"not": {"const": 1}}}},
+         "parallelism": {"properties": {"pipeline": {
+             "required": ["virtual_stages"],
+             "properties": {"virtual_stages": {"not": {"const": 1}}}}}}}},
+     "else": {"properties": {"parallelism": {"properties": {"pipeline": {"properties": {
+         "virtual_stages": {"const": 1}}}}}}}}
+  ])json");
 }
 
 }  // namespace
@@ -145,16 +272,21 @@ std::string JobJsonSchema() {
   Json schema{{"$schema", "http://json-schema.org/draft-07/schema#"},
               {"title", "planc job file"},
               {"$comment",
-               "Required keys may come from an included file, so that only `planc check` can tell "
-               "which are missing."}};
+               "Equations between keys, and files that include others, are what only `planc check` "
+               "can tell."}};
   schema.update(SectionSchema(*FindJobSection("")));
   schema["properties"]["include"] = {
       {"description",
        "A file, or several, whose keys come before those of this one: maps merge, lists and values "
        "are replaced."},
-      {"anyOf",
-       Json::array({Json{{"type", "string"}},
-                    Json{{"type", "array"}, {"items", {{"type", "string"}}}, {"minItems", 1}}})}};
+      {"anyOf", Json::array({Json{{"type", "string"}, {"minLength", 1}},
+                             Json{{"type", "array"},
+                                  {"items", {{"type", "string"}, {"minLength", 1}}},
+                                  {"minItems", 1}}})}};
+  schema["properties"]["mesh"]["not"] = PairOfAutoAxes();
+  schema["if"] = {{"not", {{"required", {"include"}}}}};
+  schema["then"] = RequiredKeys();
+  schema["then"]["allOf"] = RulesBetweenKeys();
   return schema.dump(2) + "\n";
 }
 

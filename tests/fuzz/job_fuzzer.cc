@@ -30,8 +30,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (result.ok == result.diagnostics.HasErrors()) std::abort();
   const std::string text = planc::RenderText(result.diagnostics, result.sources, /*colour=*/true);
   const std::string json = planc::RenderJson(result.diagnostics);
-  const std::string sarif = planc::RenderSarif(result.diagnostics);
-  const std::string github = planc::RenderGithub(result.diagnostics);
+  const std::string sarif = planc::RenderSarif(result.diagnostics, result.sources);
+  const std::string github = planc::RenderGithub(result.diagnostics, result.sources);
   if (result.diagnostics.entries().empty() != text.empty()) std::abort();
   return 0;
 }
