@@ -19,17 +19,15 @@ namespace planc::host {
 
 // Sizes in elements, with what the tiles add to the shape's.
 struct AmxExtents {
-  static constexpr int64_t kMaxQueries = 128;
-  static constexpr int64_t kMaxKeys = 128;
   // Queries and keys that are computed or, above the diagonal, left out together.
   static constexpr int64_t kStep = kTileDepth;
 
-  explicit AmxExtents(const AttentionShape& shape)
+  AmxExtents(const AttentionShape& shape, int64_t max_queries, int64_t max_keys)
       : sequence(RoundUp(shape.sequence, kStep)),
         depth(RoundUp(shape.head_dim, kTileDepth)),
         columns(RoundUp(shape.head_dim, kTileColumns)),
-        queries(std::min(kMaxQueries, sequence)),
-        keys(std::min(kMaxKeys, sequence)) {}
+        queries(std::min(max_queries, sequence)),
+        keys(std::min(max_keys, sequence)) {}
 
   int64_t sequence;  // of whole steps
   int64_t depth;     // D where it is summed over
@@ -45,8 +43,11 @@ inline Bf16* TakeBf16(BlockCursor& cursor, int64_t count) {
 // "Strips" and "panels" are those of kernels/amx/pack.h, "tiles" blocks of [16][16] floats.
 // A null workspace gives the sizes alone.
 struct AmxForwardBlocks {
+  // Long rows of logits, since each costs a maximum and a sum.
+  static constexpr int64_t kMaxQueries = 64, kMaxKeys = 512;
+
   AmxForwardBlocks(const AttentionShape& shape, void* workspace)
-      : extents(shape), cursor(workspace) {
+      : extents(shape, kMaxQueries, kMaxKeys), cursor(workspace) {
     keys = TakeBf16(cursor, extents.sequence * extents.depth);
     values = TakeBf16(cursor, extents.sequence * extents.columns);
     queries = TakeBf16(cursor, extents.queries * extents.depth);
@@ -71,8 +72,11 @@ struct AmxForwardBlocks {
 };
 
 struct AmxBackwardBlocks {
+  // Every product has some depth, before its sums go back to memory.
+  static constexpr int64_t kMaxQueries = 128, kMaxKeys = 128;
+
   AmxBackwardBlocks(const AttentionShape& shape, void* workspace)
-      : extents(shape), cursor(workspace) {
+      : extents(shape, kMaxQueries, kMaxKeys), cursor(workspace) {
     queries = TakeBf16(cursor, extents.sequence * extents.depth);
     d_output = TakeBf16(cursor, extents.sequence * extents.depth);
     query_rows = TakeBf16(cursor, extents.sequence * extents.columns);

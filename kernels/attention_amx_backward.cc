@@ -33,6 +33,7 @@ struct KeyRow {
 };
 
 // Of the key at row `k` of the block, from query `q` of the block on.
+template <bool kAllSeen>
 inline KeyRow DifferentiateKey(const AmxBackwardBlocks& blocks, const KeyQueryBlock& b,
                                int64_t sequence, __m512 factor, int64_t k, int64_t q) {
   const int64_t at = k * blocks.extents.queries + q;
@@ -41,8 +42,10 @@ inline KeyRow DifferentiateKey(const AmxBackwardBlocks& blocks, const KeyQueryBl
 #pragma GCC unroll 2
   for (int half = 0; half < 2; ++half) {
     const int64_t i = half * kLanes;
-    const __mmask16 seen = static_cast<__mmask16>(FirstLanes(sequence - b.query - q - i) &
-                                                  ~FirstLanes(first_seen - i));
+    const __mmask16 seen = kAllSeen
+                               ? 0xffff
+                               : static_cast<__mmask16>(FirstLanes(sequence - b.query - q - i) &
+                                                        ~FirstLanes(first_seen - i));
     const __m512 lse = _mm512_loadu_ps(blocks.lse + b.query + q + i);
     const __m512 delta = _mm512_loadu_ps(blocks.delta + b.query + q + i);
     const __m512 scaled = _mm512_mul_ps(_mm512_loadu_ps(blocks.logits + at + i), factor);
@@ -56,30 +59,42 @@ inline KeyRow DifferentiateKey(const AmxBackwardBlocks& blocks, const KeyQueryBl
   return {RoundPairToBf16(p[0], p[1]), RoundPairToBf16(ds[0], ds[1])};
 }
 
-// From logits and d_probabilities of a block: probabilities, d_logits and d_logit_panels.
-void Differentiate(const AttentionShape& s, const KeyQueryBlock& b,
-                   const AmxBackwardBlocks& blocks) {
+// From logits and d_probabilities of two keys, at rows `k` and k + 1 of the block, and a step of
+// queries: probabilities, d_logits and d_logit_panels.
+template <bool kAllSeen>
+inline void DifferentiateStep(const AmxBackwardBlocks& blocks, const KeyQueryBlock& b,
+                              int64_t sequence, __m512 factor, int64_t k, int64_t q) {
   const AmxExtents& e = blocks.extents;
-  const __m512 factor = _mm512_set1_ps(s.scale * kLog2E);
+  const KeyRow even = DifferentiateKey<kAllSeen>(blocks, b, sequence, factor, k, q);
+  const KeyRow odd = DifferentiateKey<kAllSeen>(blocks, b, sequence, factor, k + 1, q);
+  const int64_t at =
+      k / kTileRows * kTileRows * e.queries + k % kTileRows * kTileDepth + q * kTileRows;
+  _mm512_store_si512(blocks.probabilities + at, even.probabilities);
+  _mm512_store_si512(blocks.probabilities + at + kTileDepth, odd.probabilities);
+  _mm512_store_si512(blocks.d_logits + at, even.d_logits);
+  _mm512_store_si512(blocks.d_logits + at + kTileDepth, odd.d_logits);
   // Elements of the two rows in turn: of the first 16 queries, and of the others.
   const __m512i lanes = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
-  const __m512i low = _mm512_add_epi32(lanes, _mm512_set1_epi32(32 << 16));
-  const __m512i low_pairs = _mm512_add_epi32(low, _mm512_slli_epi32(lanes, 16));
-  const __m512i high_pairs = _mm512_add_epi32(low_pairs, _mm512_set1_epi32(16 << 16 | 16));
+  const __m512i pairs = _mm512_or_si512(lanes, _mm512_slli_epi32(lanes, 16));
+  const __m512i low = _mm512_or_si512(pairs, _mm512_set1_epi32(32 << 16));
+  const __m512i high = _mm512_or_si512(low, _mm512_set1_epi32(16 << 16 | 16));
+  Bf16* panel = blocks.d_logit_panels + q * e.keys + k * kTileColumns;
+  _mm512_store_si512(panel, _mm512_permutex2var_epi16(even.d_logits, low, odd.d_logits));
+  _mm512_store_si512(panel + kTileColumns * e.keys,
+                     _mm512_permutex2var_epi16(even.d_logits, high, odd.d_logits));
+}
+
+void Differentiate(const AttentionShape& s, const KeyQueryBlock& b,
+                   const AmxBackwardBlocks& blocks) {
+  const __m512 factor = _mm512_set1_ps(s.scale * kLog2E);
   for (int64_t k = 0; k < b.keys; k += 2) {
-    const int64_t strip = k / kTileRows * kTileRows * e.queries + k % kTileRows * kTileDepth;
     for (int64_t q = b.FirstQuery(k / kStep * kStep); q < b.queries; q += kStep) {
-      const KeyRow even = DifferentiateKey(blocks, b, s.sequence, factor, k, q);
-      const KeyRow odd = DifferentiateKey(blocks, b, s.sequence, factor, k + 1, q);
-      const int64_t at = strip + q * kTileRows;
-      _mm512_store_si512(blocks.probabilities + at, even.probabilities);
-      _mm512_store_si512(blocks.probabilities + at + kTileDepth, odd.probabilities);
-      _mm512_store_si512(blocks.d_logits + at, even.d_logits);
-      _mm512_store_si512(blocks.d_logits + at + kTileDepth, odd.d_logits);
-      Bf16* panel = blocks.d_logit_panels + q * e.keys + k * kTileColumns;
-      _mm512_store_si512(panel, _mm512_permutex2var_epi16(even.d_logits, low_pairs, odd.d_logits));
-      _mm512_store_si512(panel + kTileColumns * e.keys,
-                         _mm512_permutex2var_epi16(even.d_logits, high_pairs, odd.d_logits));
+      const bool all_seen = b.query + q > b.key + k && b.query + q + kStep <= s.sequence;
+      if (all_seen) {
+        DifferentiateStep<true>(blocks, b, s.sequence, factor, k, q);
+      } else {
+        DifferentiateStep<false>(blocks, b, s.sequence, factor, k, q);
+      }
     }
   }
 }

@@ -63,7 +63,7 @@ inline void UpdateRow(const AmxForwardBlocks& blocks, int64_t r, int64_t visible
   const float base = now == kLowest ? 0.0f : now;
   float sum = is_first ? 0.0f : blocks.sum[r];
   if (!is_first && before != now) {
-    const float shrink = std::exp2(before - base);
+    const float shrink = _mm512_cvtss_f32(Exp2(_mm512_set1_ps(before - base)));
     sum *= shrink;
     float* output = blocks.output + r / kTileRows * kTileRows * columns + r % kTileRows * kLanes;
     for (int64_t i = 0; i < columns; i += kLanes) {
