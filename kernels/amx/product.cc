@@ -2,7 +2,6 @@
 
 #include <immintrin.h>
 
-#include <algorithm>
 #include <cstdint>
 
 #include "kernels/amx/tile.h"
@@ -14,11 +13,12 @@ namespace {
 // The intrinsics do not tell the compiler that they read memory.
 inline void FinishStores() { __asm__ volatile("" ::: "memory"); }
 
-// Tiles 0 to 3 hold C, 4 and 5 the strips, 6 and 7 the panels.
+// The strips from `a` and the panels from `b` into `c0`, at the distances of `block`. Tiles 0 to 3
+// hold C, 4 and 5 the strips, 6 and 7 the panels.
 template <int kStrips, int kPanels>
-HWY_NOINLINE void Product(int64_t steps, bool add, const TileBlock& block) {
+HWY_NOINLINE void Product(int64_t steps, bool add, const TileBlock& block, const Bf16* a,
+                          const Bf16* b, float* c0) {
   const int64_t stride = block.stride * static_cast<int64_t>(sizeof(float));
-  float* const c0 = block.out;
   float* const c1 = c0 + block.row_stride;
   FinishStores();
   if (add) {
@@ -32,8 +32,6 @@ HWY_NOINLINE void Product(int64_t steps, bool add, const TileBlock& block) {
     if constexpr (kStrips == 2) _tile_zero(2);
     if constexpr (kStrips * kPanels == 4) _tile_zero(3);
   }
-  const Bf16* a = block.left;
-  const Bf16* b = block.right;
   for (int64_t step = 0; step < steps; ++step) {
     _tile_loadd(4, a, kTileRowBytes);
     _tile_loadd(6, b, kTileRowBytes);
@@ -56,24 +54,29 @@ HWY_NOINLINE void Product(int64_t steps, bool add, const TileBlock& block) {
   if constexpr (kStrips * kPanels == 4) _tile_stored(3, c1 + block.column_stride, stride);
 }
 
+// Chooses by the tiles that there are.
+inline void ProductOf(int64_t strips, int64_t panels, int64_t steps, bool add,
+                      const TileBlock& block, const Bf16* a, const Bf16* b, float* c) {
+  if (strips >= 2) {
+    if (panels >= 2) return Product<2, 2>(steps, add, block, a, b, c);
+    return Product<2, 1>(steps, add, block, a, b, c);
+  }
+  if (panels >= 2) return Product<1, 2>(steps, add, block, a, b, c);
+  Product<1, 1>(steps, add, block, a, b, c);
+}
+
 }  // namespace
 
 void TileProduct(int64_t strips, int64_t panels, int64_t steps, bool add, const TileBlock& block) {
-  if (strips == 2) {
-    return panels == 2 ? Product<2, 2>(steps, add, block) : Product<2, 1>(steps, add, block);
-  }
-  return panels == 2 ? Product<1, 2>(steps, add, block) : Product<1, 1>(steps, add, block);
+  ProductOf(strips, panels, steps, add, block, block.left, block.right, block.out);
 }
 
 void TileProducts(int64_t strips, int64_t panels, int64_t steps, bool add, const TileBlock& all) {
   for (int64_t j = 0; j < panels; j += 2) {
     for (int64_t i = 0; i < strips; i += 2) {
-      TileBlock block = all;
-      block.left += i * all.left_stride;
-      block.right += j * all.right_stride;
-      block.out += i * all.row_stride + j * all.column_stride;
-      TileProduct(std::min<int64_t>(2, strips - i), std::min<int64_t>(2, panels - j), steps, add,
-                  block);
+      ProductOf(strips - i, panels - j, steps, add, all, all.left + i * all.left_stride,
+                all.right + j * all.right_stride,
+                all.out + i * all.row_stride + j * all.column_stride);
     }
   }
 }
