@@ -24,7 +24,7 @@ constexpr int64_t kPairColumns = 2 * kTileColumns;
 // Largest blocks: of A and of the sums for the second-level cache together with what passes of B;
 // a pair of panels (20 KiB) for the first level, beside a pair of strips.
 constexpr int64_t kMaxRows = 256;
-constexpr int64_t kMaxColumns = 1024;
+constexpr int64_t kMaxColumns = 1536;
 constexpr int64_t kMaxDepth = 320;
 constexpr int64_t kMaxSumRows = 512;
 

@@ -195,7 +195,7 @@ class AmxAttentionTest : public testing::Test {
 };
 
 TEST_F(AmxAttentionTest, AgreesWithTheReference) {
-  ForEachCase(1, 150, [](RandomCase& random) {
+  ForEachCase(1, 100, [](RandomCase& random) {
     const ValueKind kind = random.Chance(0.8) ? ValueKind::kNormal : ValueKind::kEqual;
     AmxAttention p(random, RandomShape(random), kind);
     SCOPED_TRACE(ShapeText(p.shape));
@@ -208,7 +208,7 @@ TEST_F(AmxAttentionTest, AgreesWithTheReference) {
 
 // However large the logits: outputs are means of the values seen, the first of them alone in row 0.
 TEST_F(AmxAttentionTest, OutputsStayWithinTheValues) {
-  ForEachCase(1000, 100, [](RandomCase& random) {
+  ForEachCase(1000, 60, [](RandomCase& random) {
     AmxAttention p(random, RandomShape(random), ValueKind::kNormal);
     SCOPED_TRACE(ShapeText(p.shape));
     const double magnitude = std::exp2(static_cast<double>(random.Between(0, 30)));
@@ -237,7 +237,7 @@ TEST_F(AmxAttentionTest, OutputsStayWithinTheValues) {
 // A NaN in a query, a key or a value: outputs and gradients that depend on it are NaN, those of
 // other sequences and of other key/value heads, and outputs long before it, have the same bits.
 TEST_F(AmxAttentionTest, NonFiniteInputsReachWhatDependsOnThem) {
-  ForEachCase(2000, 120, [](RandomCase& random) {
+  ForEachCase(2000, 80, [](RandomCase& random) {
     AmxAttention clean(random, RandomShape(random), ValueKind::kNormal);
     AmxAttention poisoned = clean;
     const AttentionShape& s = clean.shape;
