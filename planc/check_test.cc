@@ -1,11 +1,13 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "planc/commands.h"
+#include "schemas/plan_io.h"
 
 namespace planc {
 namespace {
@@ -164,6 +166,30 @@ TEST(CheckTest, JobsForGpusAreNotedAsNotRunnable) {
   std::ostringstream err;
   EXPECT_EQ(RunPlan({"jobs/llama3_8b_fsdp.yaml"}, out, err), kExitOk);
   EXPECT_NE(err.str().find("warning[PL0257]"), std::string::npos) << err.str();
+}
+
+TEST(CheckTest, FilesThatAreNoJobsAreCalledWhatTheyAre) {
+  const std::string folder = testing::TempDir();
+  const std::vector<std::pair<std::string, std::string>> files = {
+      {std::string(kPlanMagic) + "1 0 0\n", "is a plan, not a job"},
+      {std::string("ELF\0", 4), "is binary data"},
+      {std::string(1 << 21, '\0'), "is binary data"}};
+  for (const auto& [bytes, what] : files) {
+    const std::string path = folder + "/no_job.yaml";
+    std::ofstream(path, std::ios::binary) << bytes;
+    const Outcome outcome = Check({path});
+    EXPECT_EQ(outcome.code, kExitJobError);
+    EXPECT_NE(outcome.err.find(what), std::string::npos) << outcome.err;
+  }
+}
+
+TEST(CheckTest, OverridesHaveNoFile) {
+  const Outcome github = Check({kGood, "--set", "mesh.tpp=2", "--format=github"});
+  EXPECT_EQ(github.out.find("file="), std::string::npos) << github.out;
+  EXPECT_NE(github.out.find("--set mesh.tpp=2: there is no key"), std::string::npos) << github.out;
+  const auto sarif =
+      nlohmann::json::parse(Check({kGood, "--set", "mesh.tpp=2", "--format=sarif"}).out);
+  EXPECT_FALSE(sarif["runs"][0]["results"][0]["locations"][0].contains("physicalLocation"));
 }
 
 TEST(CheckTest, WrongUseIsReported) {

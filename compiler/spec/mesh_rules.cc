@@ -188,7 +188,7 @@ const std::vector<Rule>& MeshRules() {
        WorldTooLarge,
        /*doubts=*/{"mesh.dp_shard", "mesh.dp_replicate"}},
       {DiagnosticCode::kTensorHeads, {"mesh.tp", "model.heads"}, TensorHeads},
-      {DiagnosticCode::kTensorKvHeads, {"mesh.tp", "model.kv_heads"}, TensorKvHeads},
+      {DiagnosticCode::kTensorKvHeads, {"mesh.tp", "model.kv_heads", "model.heads"}, TensorKvHeads},
       {DiagnosticCode::kTensorFfn, {"mesh.tp", "model.ffn_hidden"}, TensorFfn},
       {DiagnosticCode::kSequenceShards,
        {"batch.sequence", "batch.micro", "mesh.tp", "parallelism.sequence_parallel"},

@@ -234,15 +234,18 @@ std::optional<YAML::Exception> Parse(const std::string& text, TreeBuilder& build
 
 std::optional<Node> ReadYaml(const std::string& file, const std::string& text, int line_offset,
                              DiagnosticList& diagnostics) {
-  if (text.size() > kMaxFileBytes) {
+  const size_t errors_before = diagnostics.ErrorCount();
+  // Of a file that is too large, whole lines: a token file is better called that than large.
+  const bool too_large = text.size() > kMaxFileBytes;
+  CheckIsText(file, too_large ? text.substr(0, text.rfind('\n', kMaxFileBytes)) : text,
+              diagnostics);
+  if (diagnostics.ErrorCount() != errors_before) return std::nullopt;
+  if (too_large) {
     diagnostics.Add(DiagnosticCode::kFileTooLarge, Span{file, 0, 0, 0},
                     absl::StrCat("the file has ", text.size(), " bytes; a job file has at most ",
                                  kMaxFileBytes));
     return std::nullopt;
   }
-  const size_t errors_before = diagnostics.ErrorCount();
-  CheckIsText(file, text, diagnostics);
-  if (diagnostics.ErrorCount() != errors_before) return std::nullopt;
   CheckYamlText(file, text, line_offset, diagnostics);
   if (diagnostics.ErrorCount() != errors_before) return std::nullopt;
   TreeBuilder builder(file, text, line_offset, diagnostics);

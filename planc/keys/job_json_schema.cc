@@ -247,6 +247,15 @@ Json RulesBetweenKeys() {
          "model": {"required": ["vocab"]}}},
      "then": {"properties": {"model": {"properties": {
          "vocab": {"not": {"type": "integer", "maximum": 255}}}}}}},
+    {"if": {"required": ["model"], "properties": {"model": {
+         "required": ["family"],
+         "properties": {"family": {"enum": ["llama", "qwen2", "qwen3"]}}}}},
+     "then": {"properties": {"model": {"properties": {
+         "head_dim": {"not": {"type": "integer", "not": {"multipleOf": 2}}}}}}}},
+    {"if": {"required": ["parallelism"], "properties": {"parallelism": {
+         "required": ["sequence_parallel"], "properties": {"sequence_parallel": {"const": true}}}}},
+     "then": {"required": ["mesh"], "properties": {"mesh": {
+         "required": ["tp"], "properties": {"tp": {"not": {"const": 1}}}}}}},
     {"if": {"required": ["precision"], "properties": {"precision": {
          "required": ["gradient_reduce", "compute"],
          "properties": {"compute": {"const": "fp32"}}}}},
