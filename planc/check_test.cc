@@ -101,7 +101,8 @@ TEST(CheckTest, AJobThatDoesNotFitExitsWith3) {
   EXPECT_NE(outcome.err.find("alone need "), std::string::npos) << outcome.err;
   std::istringstream lines(outcome.err);
   for (std::string line; std::getline(lines, line);) {
-    if (line.rfind(" --> ", 0) != 0) EXPECT_LE(line.size(), 100u) << line;
+    if (line.rfind(" --> ", 0) == 0) continue;  // a long path stays whole
+    EXPECT_LE(line.size(), 100u) << line;
   }
   // The plan command has the same verdict.
   std::ostringstream out;
