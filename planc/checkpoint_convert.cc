@@ -1,14 +1,20 @@
 #include "planc/checkpoint_convert.h"
 
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <optional>
+#include <system_error>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "compiler/spec/scalar.h"
 #include "planc/commands.h"
+#include "planc/device_notice.h"
+#include "planc/init_job.h"
 #include "planc/load_plan.h"
 #include "planc/text.h"
 #include "planc/versions.h"
@@ -16,6 +22,7 @@
 #include "runtime/checkpoint/file_system.h"
 #include "runtime/checkpoint/huggingface/export.h"
 #include "runtime/checkpoint/huggingface/import.h"
+#include "runtime/checkpoint/huggingface/model_folder.h"
 #include "schemas/status.h"
 
 namespace planc {
@@ -59,6 +66,57 @@ absl::StatusOr<ExportOptions> ReadOptions(const Flags& flags) {
   return options;
 }
 
+// Writes a job for the model of a Hugging Face folder beside the checkpoint, which it resumes from.
+// Returns its path.
+absl::StatusOr<std::string> WriteJobFor(const std::string& folder, const std::string& checkpoint) {
+  namespace fs = std::filesystem;
+  fs::path place = fs::path(checkpoint).lexically_normal();
+  if (!place.has_filename()) place = place.parent_path();
+  const std::string path = place.string() + ".yaml";
+  std::error_code error;
+  if (fs::exists(path, error)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": exists, and is not replaced; --job=", path, " imports for it"));
+  }
+  NewJob job;
+  PLANC_ASSIGN_OR_RETURN(job.model, ModelOfFolder(folder));
+  const std::string name = place.filename().string();
+  job.name = JobNameFrom(name);
+  job.device = kRunnableDevice;
+  job.resume =
+      absl::StrCat("\"./", absl::StrReplaceAll(name, {{"\\", "\\\\"}, {"\"", "\\\""}}), "\"");
+  job.heading = {
+      "Trains on from imported weights, the checkpoint beside this file, on one CPU "
+      "process."};
+  PLANC_ASSIGN_OR_RETURN(const std::string text, NewJobText(job));
+  PLANC_RETURN_IF_ERROR(WriteFile(path, text));
+  return path;
+}
+
+int ImportInto(const std::string& folder, const std::string& checkpoint, const std::string& job,
+               const std::vector<std::string>& sets, std::ostream& out, std::ostream& err) {
+  LoadedPlan loaded;
+  const int code = LoadPlan("planc checkpoint import", job, sets, err, &loaded);
+  if (code != kExitOk) return code;
+  std::map<std::string, std::string> versions;
+  for (const auto& [name, version] : LinkedVersions()) versions[name] = version;
+  const absl::StatusOr<ImportReport> report =
+      ImportFolder(folder, loaded.plan, versions, checkpoint, HostFileSystem());
+  if (!report.ok()) return Fail("import", report.status(), err);
+  for (const std::string& problem : report->problems) {
+    Print(absl::StrCat("planc checkpoint import: ", folder, ": ", problem), err);
+  }
+  if (!report->problems.empty()) return kExitJobError;
+  for (const std::string& ignored : report->ignored) {
+    Print(absl::StrCat("not needed and left out: ", ignored), out);
+  }
+  Print(absl::StrCat(checkpoint, ": ", GroupedText(report->elements), " elements of ",
+                     report->parameters, " parameters from ", folder,
+                     "; start from it with `planc run ", job, " --resume=", checkpoint, "`"),
+        out);
+  return kExitOk;
+}
+
 }  // namespace
 
 int ExportCheckpoint(const std::string& checkpoint, const std::string& folder, const Flags& flags,
@@ -78,31 +136,23 @@ int ExportCheckpoint(const std::string& checkpoint, const std::string& folder, c
 
 int ImportCheckpoint(const std::string& folder, const std::string& checkpoint, const Flags& flags,
                      std::ostream& out, std::ostream& err) {
-  if (!flags.Has("--job")) {
-    return Fail("import", absl::InvalidArgumentError("--job=JOB is missing: whose model is it?"),
-                err);
+  std::string job = flags.Get("--job");
+  if (job.empty()) {
+    absl::StatusOr<std::string> written = WriteJobFor(folder, checkpoint);
+    if (!written.ok()) return Fail("import", written.status(), err);
+    job = *std::move(written);
   }
-  LoadedPlan loaded;
-  const int code =
-      LoadPlan("planc checkpoint import", flags.Get("--job"), flags.All("--set"), err, &loaded);
-  if (code != kExitOk) return code;
-  std::map<std::string, std::string> versions;
-  for (const auto& [name, version] : LinkedVersions()) versions[name] = version;
-  const absl::StatusOr<ImportReport> report =
-      ImportFolder(folder, loaded.plan, versions, checkpoint, HostFileSystem());
-  if (!report.ok()) return Fail("import", report.status(), err);
-  for (const std::string& problem : report->problems) {
-    Print(absl::StrCat("planc checkpoint import: ", folder, ": ", problem), err);
+  const int code = ImportInto(folder, checkpoint, job, flags.All("--set"), out, err);
+  if (flags.Has("--job")) return code;
+  std::error_code error;
+  if (code != kExitOk) {
+    std::filesystem::remove(job, error);  // it would name a checkpoint that does not exist
+  } else {
+    Print(absl::StrCat(job, ": a job that starts from it on this machine; name its data, then `",
+                       "planc check ", job, "`"),
+          out);
   }
-  if (!report->problems.empty()) return kExitJobError;
-  for (const std::string& ignored : report->ignored) {
-    Print(absl::StrCat("not needed and left out: ", ignored), out);
-  }
-  Print(absl::StrCat(checkpoint, ": ", GroupedText(report->elements), " elements of ",
-                     report->parameters, " parameters from ", folder,
-                     "; start from it with checkpoint.resume: ", checkpoint),
-        out);
-  return kExitOk;
+  return code;
 }
 
 }  // namespace planc

@@ -15,8 +15,9 @@ int ExportCheckpoint(const std::string& checkpoint, const std::string& folder, c
                      std::ostream& out, std::ostream& err);
 
 // planc checkpoint import: a Hugging Face folder as a new checkpoint of step 0. Flags: --job (a job
-// or plan file), --set. Returns an ExitCode: kExitJobError when the folder does not fit the job,
-// kExitTrainingFault for damaged files, and those of LoadPlan.
+// or plan file; without it a job is written beside the checkpoint), --set. Returns an ExitCode:
+// kExitJobError when the folder does not fit the job, kExitTrainingFault for damaged files, and
+// those of LoadPlan.
 int ImportCheckpoint(const std::string& folder, const std::string& checkpoint, const Flags& flags,
                      std::ostream& out, std::ostream& err);
 

@@ -1,6 +1,7 @@
 #include "planc/plan_page.h"
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@ constexpr double kWidth = 1200;
 constexpr double kRowHeight = 22;
 constexpr double kLeft = 70;
 constexpr size_t kMostBoxes = 20000;
+constexpr size_t kLabelCount = 9;
 
 std::string Escape(const std::string& text) {
   return absl::StrReplaceAll(text, {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}});
@@ -67,18 +69,55 @@ std::vector<Box> BoxesOf(const Plan& plan, const std::vector<StepSpan>& spans) {
   return boxes;
 }
 
+// `boxes` of a step of `seconds` in `slices` equal slices of time: each shows what takes most of
+// it, or nothing where the stage idles most of it. At most as many boxes as slices.
+std::vector<Box> Sliced(const std::vector<Box>& boxes, double seconds, size_t slices) {
+  std::vector<Box> result;
+  const double width = seconds / static_cast<double>(slices);
+  size_t first = 0;  // the first box that may reach into the slice
+  for (size_t slice = 0; slice < slices; ++slice) {
+    const double begin = width * static_cast<double>(slice);
+    const double end = begin + width;
+    std::array<double, kLabelCount> time{};
+    int32_t microbatch = -1;
+    size_t overlapping = 0;
+    double busy = 0;
+    while (first < boxes.size() && boxes[first].end <= begin) ++first;
+    for (size_t i = first; i < boxes.size() && boxes[i].begin < end; ++i) {
+      const double part = std::min(end, boxes[i].end) - std::max(begin, boxes[i].begin);
+      time[static_cast<size_t>(boxes[i].label)] += part;
+      busy += part;
+      microbatch = ++overlapping == 1 ? boxes[i].microbatch : -1;
+    }
+    if (busy < width / 2) continue;
+    const auto most = std::max_element(time.begin(), time.end()) - time.begin();
+    const Label label = static_cast<Label>(most);
+    const bool joins = !result.empty() && result.back().label == label &&
+                       result.back().microbatch == microbatch && result.back().end >= begin;
+    if (!joins) result.push_back({label, microbatch, begin, end});
+    result.back().end = end;
+  }
+  return result;
+}
+
 std::string TimelinePicture(const Plan& plan, const StepPrediction& schedule) {
   const double scale = schedule.seconds > 0 ? (kWidth - kLeft) / schedule.seconds : 0;
   std::string svg = absl::StrFormat(
       "<svg viewBox=\"0 0 %.0f %.0f\" width=\"100%%\" font-family=\"monospace\" "
       "font-size=\"11\">\n",
       kWidth, kRowHeight * static_cast<double>(schedule.stages.size()) + 4);
-  size_t drawn = 0;
+  // The same share of the boxes for every stage, so that none looks idle because it comes late.
+  const size_t share = kMostBoxes / std::max<size_t>(schedule.stages.size(), 1);
+  size_t sliced = 0;
   for (size_t stage = 0; stage < schedule.stages.size(); ++stage) {
     const double top = kRowHeight * static_cast<double>(stage);
     absl::StrAppendFormat(&svg, "<text x=\"0\" y=\"%.1f\">stage %d</text>\n", top + 15, stage);
-    for (const Box& box : BoxesOf(plan, schedule.stages[stage])) {
-      if (++drawn > kMostBoxes) break;
+    std::vector<Box> boxes = BoxesOf(plan, schedule.stages[stage]);
+    if (boxes.size() > share) {
+      boxes = Sliced(boxes, schedule.seconds, std::max<size_t>(share, 1));
+      ++sliced;
+    }
+    for (const Box& box : boxes) {
       absl::StrAppendFormat(
           &svg, "<rect x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"18\" fill=\"%s\"><title>",
           kLeft + box.begin * scale, top + 2, std::max(0.2, (box.end - box.begin) * scale),
@@ -89,8 +128,10 @@ std::string TimelinePicture(const Plan& plan, const StepPrediction& schedule) {
     }
   }
   absl::StrAppend(&svg, "</svg>\n");
-  if (drawn > kMostBoxes) {
-    absl::StrAppend(&svg, "<p>The first ", kMostBoxes, " spans are drawn.</p>\n");
+  if (sliced > 0) {
+    absl::StrAppend(&svg, "<p>", sliced, " of ", schedule.stages.size(),
+                    " stages have too many spans to draw each: they are drawn in ", share,
+                    " slices of time, by what takes most of each. --format=trace has all.</p>\n");
   }
   return svg;
 }

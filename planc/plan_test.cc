@@ -1,7 +1,9 @@
 // planc plan, diff and where, from job file to output and exit code.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
+#include <map>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -141,6 +143,48 @@ TEST_F(PlanCommandTest, MachineFormats) {
   const nlohmann::json trace = nlohmann::json::parse(Invoke(RunPlan, {job_, "--format=trace"}).out);
   EXPECT_FALSE(trace["traceEvents"].empty());
   EXPECT_TRUE(Has(Invoke(RunPlan, {job_, "--format=html"}).out, "</svg>"));
+}
+
+// x of every box of each row of the picture.
+std::map<std::string, std::vector<double>> BoxesByRow(const std::string& html) {
+  std::map<std::string, std::vector<double>> rows;
+  const std::string start = "<rect x=\"";
+  for (size_t at = html.find(start); at != std::string::npos; at = html.find(start, at + 1)) {
+    const size_t y = html.find("y=\"", at) + 3;
+    rows[html.substr(y, html.find('"', y) - y)].push_back(std::stod(html.substr(at + 9)));
+  }
+  return rows;
+}
+
+// Boxes that are too many are left out evenly: the last stage does not look idle.
+TEST_F(PlanCommandTest, TheTimelineOfALongStepCoversEveryStage) {
+  const std::vector<std::string> pipeline = {job_,    "--format=html",
+                                             "--set", "mesh.pp=4",
+                                             "--set", "mesh.dp_shard=1",
+                                             "--set", "mesh.tp=1",
+                                             "--set", "parallelism.sequence_parallel=false",
+                                             "--set"};
+  std::vector<std::string> args = pipeline;
+  args.push_back("batch.global=8192");
+  const Result result = Invoke(RunPlan, args);
+  ASSERT_EQ(result.code, kExitOk) << result.err;
+  const auto rows = BoxesByRow(result.out);
+  ASSERT_EQ(rows.size(), 4u);
+  size_t boxes = 0;
+  for (const auto& [row, begins] : rows) {
+    boxes += begins.size();
+    // The picture reaches from 70 to 1200; in a step this long every stage is busy all along.
+    for (const double from : {100.0, 400.0, 800.0, 1150.0}) {
+      const auto inside = std::count_if(begins.begin(), begins.end(),
+                                        [from](double x) { return x >= from && x < from + 40; });
+      EXPECT_GT(inside, 20) << "row " << row << " from " << from;
+    }
+  }
+  EXPECT_LE(boxes, 20000u);
+  EXPECT_TRUE(Has(result.out, "4 of 4 stages have too many spans")) << result.err;
+  args = pipeline;
+  args.push_back("batch.global=8");
+  EXPECT_FALSE(Has(Invoke(RunPlan, args).out, "too many spans"));
 }
 
 TEST_F(PlanCommandTest, DiffMarksWhatChangesTheLossCurve) {

@@ -109,7 +109,21 @@ class Deriver {
     Derived("cluster.memory", absl::StrCat("from the device ", device->name));
   }
 
+  // Where no axis is written, dp_shard takes all ranks, as if it were auto.
+  bool AllRanksShard() {
+    const int64_t world = job_.cluster().nodes() * job_.cluster().gpus_per_node();
+    for (const char* axis : kWorldAxes) {
+      const Origin& origin = parsed_.origins.at(absl::StrCat("mesh.", axis));
+      if (origin.kind != Origin::Kind::kDefault) return false;
+    }
+    if (world == 1) return false;
+    job_.mutable_mesh()->set_dp_shard(world);
+    Derived("mesh.dp_shard", "all ranks, as no axis of the mesh is given");
+    return true;
+  }
+
   void AutoAxis() {
+    if (AllRanksShard()) return;
     proto::Mesh& mesh = *job_.mutable_mesh();
     std::vector<std::string> autos;
     __int128 product = 1;

@@ -80,6 +80,21 @@ TEST(LoadJobTest, ResolvesDefaultsAndDerivedValues) {
   EXPECT_FALSE(job.model().has_moe());
 }
 
+TEST(LoadJobTest, WithoutAMeshAllRanksShard) {
+  const std::string mesh = "mesh: {dp_shard: 2, tp: 2}\n";
+  std::string text = kJob;
+  text.erase(text.find(mesh), mesh.size());
+  const LoadResult result = Load(text, {"cluster.nodes=2"});
+  ASSERT_TRUE(result.ok) << Problems(result);
+  EXPECT_EQ(result.spec.job.mesh().dp_shard(), 8);
+  EXPECT_EQ(result.spec.origins.at("mesh.dp_shard").kind, Origin::Kind::kDerived);
+  // As soon as an axis is given, the mesh is explicit.
+  EXPECT_TRUE(Has(Load(text, {"mesh.tp=2"}), DiagnosticCode::kWorldProduct));
+  EXPECT_TRUE(Has(Load(text, {"mesh.tp=1"}), DiagnosticCode::kWorldProduct));
+  EXPECT_EQ(Load(text, {"mesh.ep=1"}).spec.job.mesh().dp_shard(), 4);
+  EXPECT_EQ(Load(text, {"cluster.gpus_per_node=1"}).spec.job.mesh().dp_shard(), 1);
+}
+
 TEST(LoadJobTest, EveryValueHasAnOrigin) {
   const LoadResult result = Load(kJob, {"run.seed=7"});
   ASSERT_TRUE(result.ok) << Problems(result);

@@ -200,7 +200,7 @@ TEST_F(HuggingFaceTest, WrongUseIsReported) {
   EXPECT_EQ(Checkpoint({"export", "a", "b", "--max-shard-size=0"}), kExitJobError);
   EXPECT_EQ(Checkpoint({"export", "a", "b", "--max-shard-size=much"}), kExitJobError);
   EXPECT_EQ(Checkpoint({"import", "a", "b"}), kExitJobError);
-  EXPECT_THAT(output_, HasSubstr("--job=JOB is missing"));
+  EXPECT_THAT(output_, HasSubstr("a/config.json: does not exist"));
   EXPECT_EQ(Checkpoint({"import", "a", "b", "--dtype=f32"}), kExitJobError);
   EXPECT_THAT(output_, HasSubstr("import takes no --dtype"));
 }

@@ -181,6 +181,27 @@ TEST_F(HuggingFaceTest, ARunStartsFromAnImportedCheckpoint) {
   EXPECT_EQ(nlohmann::json::parse(metrics.substr(0, metrics.find('\n')))["step"], 1) << metrics;
 }
 
+TEST_F(HuggingFaceTest, WithoutAJobOneIsWrittenThatRuns) {
+  for (const std::string name : {"llama", "gpt2", "qwen3"}) {
+    Export(ModelCaseOf(name), name);
+    const std::string start = name + "_start";
+    ASSERT_EQ(Checkpoint({"import", Path(name), Path(start) + "/"}), kExitOk) << output_;
+    const std::string job = Path(start + ".yaml");
+    EXPECT_THAT(output_, testing::HasSubstr("planc run " + job));
+    const std::string command =
+        absl::StrCat("planc/planc run ", job, " --steps=1 --set data.train=[", Path("text.txt"),
+                     "] --set data.format=bytes > ", Path("log"), " 2>&1");
+    EXPECT_EQ(std::system(command.c_str()), 0) << ReadText(Path("log"));
+    EXPECT_THAT(ReadText(Path("log")), testing::HasSubstr("resuming from"));
+    // It is not replaced, and a folder that does not fit leaves none.
+    EXPECT_EQ(Checkpoint({"import", Path(name), Path(start)}), kExitJobError);
+    EXPECT_THAT(output_, testing::HasSubstr("is not replaced"));
+    fs::remove(Path(name + "/model.safetensors"));
+    EXPECT_EQ(Checkpoint({"import", Path(name), Path("other")}), kExitJobError) << output_;
+    EXPECT_FALSE(fs::exists(Path("other.yaml")));
+  }
+}
+
 TEST_F(HuggingFaceTest, HalfPrecisionIsReadExactly) {
   const ModelCase& one = ModelCaseOf("llama");
   Export(one, "folder");

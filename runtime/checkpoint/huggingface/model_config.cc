@@ -2,6 +2,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 namespace planc {
 namespace {
@@ -166,7 +167,93 @@ void FindForeignSettings(const Json& config, std::vector<std::string>* contradic
   }
 }
 
+// Reads the sizes of a model from a normalized config.
+class ConfigReader {
+ public:
+  explicit ConfigReader(const Json& config) : config_(config) {}
+
+  absl::StatusOr<proto::Model> Read() {
+    const Json type = config_.value("model_type", Json());
+    if (type == "gpt2") {
+      model_.set_family(proto::GPT2);
+      ReadGpt();
+    } else if (type == "llama" || type == "qwen2" || type == "qwen3") {
+      model_.set_family(type == "llama"   ? proto::LLAMA
+                        : type == "qwen2" ? proto::QWEN2
+                                          : proto::QWEN3);
+      ReadRotary();
+    } else {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "model_type is ", type.dump(), "; planc trains llama, qwen2, qwen3 and gpt2"));
+    }
+    if (!missing_.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("not a whole number above 0: ", absl::StrJoin(missing_, ", ")));
+    }
+    return model_;
+  }
+
+ private:
+  Json Value(const char* key) const {
+    return config_.contains(key) ? config_[key] : DefaultOf(key, model_, config_);
+  }
+  int64_t Whole(const char* key) {
+    const Json value = Value(key);
+    if (value.is_number_integer() && value > 0) return value.get<int64_t>();
+    missing_.emplace_back(key);
+    return 1;
+  }
+  double Real(const char* key) {
+    const Json value = Value(key);
+    if (value.is_number() && value > 0) return value.get<double>();
+    missing_.emplace_back(key);
+    return 1;
+  }
+
+  void ReadGpt() {
+    model_.set_vocab(Whole("vocab_size"));
+    model_.set_max_sequence(Whole("n_positions"));
+    model_.set_hidden(Whole("n_embd"));
+    model_.set_layers(Whole("n_layer"));
+    model_.set_heads(Whole("n_head"));
+    model_.set_kv_heads(model_.heads());
+    model_.set_head_dim(model_.hidden() / model_.heads());
+    model_.set_ffn_hidden(Whole("n_inner"));
+    model_.set_norm_epsilon(Real("layer_norm_epsilon"));
+    model_.set_tie_embeddings(Value("tie_word_embeddings") == true);
+  }
+
+  void ReadRotary() {
+    model_.set_vocab(Whole("vocab_size"));
+    model_.set_max_sequence(Whole("max_position_embeddings"));
+    model_.set_hidden(Whole("hidden_size"));
+    model_.set_layers(Whole("num_hidden_layers"));
+    model_.set_heads(Whole("num_attention_heads"));
+    model_.set_kv_heads(Whole("num_key_value_heads"));
+    model_.set_head_dim(Whole("head_dim"));
+    model_.set_ffn_hidden(Whole("intermediate_size"));
+    model_.set_rope_theta(Real("rope_theta"));
+    model_.set_norm_epsilon(Real("rms_norm_eps"));
+    model_.set_tie_embeddings(config_.value("tie_word_embeddings", Json(false)) == true);
+  }
+
+  const Json& config_;
+  proto::Model model_;
+  std::vector<std::string> missing_;
+};
+
 }  // namespace
+
+absl::StatusOr<proto::Model> ModelOfConfig(const Json& config) {
+  const Json normal = Normalized(config);
+  absl::StatusOr<proto::Model> model = ConfigReader(normal).Read();
+  if (!model.ok()) return model;
+  const std::string reason = WhyInexpressible(*model);
+  if (!reason.empty()) return absl::InvalidArgumentError(reason);
+  const std::vector<std::string> contradictions = ConfigContradictions(config, *model);
+  if (contradictions.empty()) return model;
+  return absl::InvalidArgumentError(absl::StrJoin(contradictions, "; "));
+}
 
 absl::StatusOr<Json> ModelConfig(const proto::Model& model, const std::string& dtype) {
   const std::string reason = WhyInexpressible(model);

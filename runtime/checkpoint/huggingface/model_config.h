@@ -19,6 +19,11 @@ absl::StatusOr<nlohmann::json> ModelConfig(const proto::Model& model, const std:
 // Whether a config.json names the architecture that ModelConfig(model) does.
 bool SameArchitecture(const nlohmann::json& config, const proto::Model& model);
 
+// The model that a config.json, an object, describes; max_sequence included, no preset. The inverse
+// of ModelConfig. Errors: InvalidArgument, with everything that is missing or that planc does not
+// compute: another architecture, scaled rotary embedding, sliding windows, quantized weights.
+absl::StatusOr<proto::Model> ModelOfConfig(const nlohmann::json& config);
+
 // One sentence for each value of a config.json, an object, that describes another model than
 // `model`, naming both values. A key that is missing has the value that the transformers library
 // takes then. Of another architecture that is all that is said. REQUIRES: ModelConfig(model)

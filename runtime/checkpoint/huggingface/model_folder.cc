@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/bf16.h"
+#include "runtime/checkpoint/huggingface/model_config.h"
 #include "runtime/data/mapped_file.h"
 #include "schemas/status.h"
 
@@ -32,6 +33,15 @@ absl::StatusOr<Json> ReadJson(const std::string& path) {
                           /*allow_exceptions=*/false);
   if (!json.is_object()) return absl::DataLossError(absl::StrCat(path, ": is not a JSON object"));
   return json;
+}
+
+absl::StatusOr<Json> ConfigOf(const std::string& folder) {
+  const std::string path = absl::StrCat(folder, "/", kConfigName);
+  if (!Exists(path)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": does not exist, so ", folder, " is not a Hugging Face folder"));
+  }
+  return ReadJson(path);
 }
 
 // Files saved without the head of the model have names without its prefix.
@@ -73,13 +83,16 @@ absl::StatusOr<ModelFolder> ModelFolder::Open(const std::string& path) {
 }
 
 absl::Status ModelFolder::ReadConfig() {
-  const std::string path = absl::StrCat(path_, "/", kConfigName);
-  if (!Exists(path)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, ": does not exist, so ", path_, " is not a Hugging Face folder"));
-  }
-  PLANC_ASSIGN_OR_RETURN(config_, ReadJson(path));
+  PLANC_ASSIGN_OR_RETURN(config_, ConfigOf(path_));
   return absl::OkStatus();
+}
+
+absl::StatusOr<proto::Model> ModelOfFolder(const std::string& path) {
+  PLANC_ASSIGN_OR_RETURN(const Json config, ConfigOf(path));
+  absl::StatusOr<proto::Model> model = ModelOfConfig(config);
+  if (model.ok()) return model;
+  return absl::Status(model.status().code(),
+                      absl::StrCat(path, "/", kConfigName, ": ", model.status().message()));
 }
 
 absl::Status ModelFolder::OpenFiles() {

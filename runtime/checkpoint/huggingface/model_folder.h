@@ -9,8 +9,14 @@
 #include "absl/status/statusor.h"
 #include "runtime/checkpoint/json_fields.h"
 #include "runtime/checkpoint/safetensors.h"
+#include "schemas/job.pb.h"
 
 namespace planc {
+
+// The model that the config.json of the Hugging Face folder `path` describes; nothing else of the
+// folder is read. Errors: InvalidArgument when it is no such folder or no such model (see
+// ModelOfConfig); DataLoss for a file that cannot be read.
+absl::StatusOr<proto::Model> ModelOfFolder(const std::string& path);
 
 // A Hugging Face folder, opened for reading: config.json, and model.safetensors or the files that
 // model.safetensors.index.json lists.
