@@ -13,6 +13,7 @@
 #include "compiler/pipeline.h"
 #include "compiler/spec/load_job.h"
 #include "nlohmann/json.hpp"
+#include "planc/check_data.h"
 #include "planc/check_resume.h"
 #include "planc/commands.h"
 #include "planc/device_notice.h"
@@ -87,14 +88,17 @@ int CheckJobResume(const std::string& job, const Flags& flags, DiagnosticList* a
 
 // All rules of one job, at last whether it fits in memory. With format text they are written here.
 // Errors: Internal, for faults of the compiler.
-absl::Status CheckJob(const std::string& path, const std::vector<std::string>& sets,
-                      const std::string& format, DiagnosticList* all, SourceTexts* sources,
-                      std::ostream& out, std::ostream& err) {
+absl::Status CheckJob(const std::string& path, const Flags& flags, DiagnosticList* all,
+                      SourceTexts* sources, std::ostream& out, std::ostream& err) {
+  const std::vector<std::string> sets = flags.All("--set");
   const LoadResult result = LoadJob(path, sets);
   sources->insert(result.sources.begin(), result.sources.end());
   DiagnosticList found = result.diagnostics;
+  const std::string format = flags.Get("--format");
   std::optional<FitReport> misfit;
+  std::string data;
   if (result.ok) {
+    if (flags.Has("--data")) data = CheckData(path, result.spec, &found);
     AddDeviceNotice(result, &found);
     const absl::StatusOr<Plan> plan = CompilePlan(result.spec);
     if (!plan.ok()) return plan.status();
@@ -114,19 +118,26 @@ absl::Status CheckJob(const std::string& path, const std::vector<std::string>& s
   err << RenderText(found, result.sources, ShowsColour(err));
   if (misfit.has_value()) {
     err << misfit->tables;
-  } else if (result.ok) {
+  } else if (!found.HasErrors()) {
     out << Wrap(absl::StrCat(path, ": ok, ", Summary(result.spec)), 2) << "\n";
+    if (!data.empty()) out << "  " << Wrap(data, 2) << "\n";
   }
   return absl::OkStatus();
 }
 
-// What does not fit is told apart from what is wrong, as long as nothing is wrong.
+// What does not fit is told apart from what is wrong, as long as nothing is wrong, and so is data
+// that cannot be used, as long as all else is well.
 int ExitCodeOf(const DiagnosticList& all) {
   int code = kExitOk;
   for (const Diagnostic& diagnostic : all.entries()) {
     if (diagnostic.severity != Severity::kError) continue;
-    if (diagnostic.code != DiagnosticCode::kDoesNotFit) return kExitJobError;
-    code = kExitDoesNotFit;
+    if (diagnostic.code == DiagnosticCode::kDataUnusable) {
+      if (code == kExitOk) code = kExitTrainingFault;
+    } else if (diagnostic.code == DiagnosticCode::kDoesNotFit) {
+      code = kExitDoesNotFit;
+    } else {
+      return kExitJobError;
+    }
   }
   return code;
 }
@@ -146,8 +157,7 @@ int RunCheck(const std::vector<std::string>& args, std::ostream& out, std::ostre
   DiagnosticList all;
   SourceTexts sources;
   for (const std::string& path : flags->positional) {
-    const absl::Status checked =
-        CheckJob(path, flags->All("--set"), format, &all, &sources, out, err);
+    const absl::Status checked = CheckJob(path, *flags, &all, &sources, out, err);
     if (checked.ok()) continue;
     err << Wrap(absl::StrCat("planc check: ", path, ": ", std::string(checked.message())), 2)
         << "\n";

@@ -216,8 +216,11 @@ int RunRun(const std::vector<std::string>& args, std::ostream& out, std::ostream
   // Whoever speaks for the job reads the data once, before anything is started.
   const bool speaks = launch->source != LaunchSource::kLocal && launch->rank == 0;
   if (speaks) {
-    const absl::Status data = CheckData(plan.job, options.base_directory);
-    if (!data.ok()) return Report(data, err);
+    const DataFindings data = InspectData(plan.job, options.base_directory);
+    for (const std::string& warning : data.warnings) {
+      err << Wrap(absl::StrCat("planc run: warning: ", warning), 2) << "\n";
+    }
+    if (!data.errors.empty()) return Report(data.ToStatus(), err);
     out << "plan " << loaded.hash << ": " << plan.job.job() << ", " << plan.mesh.WorldSize()
         << (plan.mesh.WorldSize() == 1 ? " rank\n" : " ranks\n");
     out.flush();

@@ -36,7 +36,7 @@ TokenLoader::TokenLoader(const Plan& plan, std::unique_ptr<TokenStream> stream, 
       sequence_(plan.job.batch().sequence()),
       global_(plan.job.batch().global()),
       dp_size_(plan.mesh[Axis::kDpReplicate] * plan.mesh[Axis::kDpShard]),
-      windows_((stream_->tokens() - 1) / sequence_) {}
+      windows_(WindowCount(stream_->tokens(), sequence_)) {}
 
 absl::StatusOr<std::unique_ptr<TokenLoader>> TokenLoader::OpenTraining(
     const Plan& plan, const std::string& directory) {
@@ -85,20 +85,24 @@ absl::Status TokenLoader::LoadTargets(const MicrobatchPosition& position, int32_
   return Load(position, 1, targets);
 }
 
-absl::Status CheckData(const proto::Job& job, const std::string& directory) {
-  std::string defects;
-  const auto check = [&](const google::protobuf::RepeatedPtrField<std::string>& files,
-                         const std::string& key) {
-    auto stream = OpenStream(job, files, key, directory);
-    absl::Status status = stream.status();
-    if (status.ok()) status = WithContext((*stream)->CheckVocabulary(job.model().vocab()), key);
-    if (status.ok()) return;
-    absl::StrAppend(&defects, defects.empty() ? "" : "\n", std::string(status.message()));
+DataFindings InspectData(const proto::Job& job, const std::string& directory) {
+  DataFindings findings;
+  const auto inspect = [&](const google::protobuf::RepeatedPtrField<std::string>& files,
+                           const std::string& key, DataAmount* amount) {
+    const auto stream = OpenStream(job, files, key, directory);
+    if (!stream.ok()) {
+      findings.errors.emplace_back(stream.status().message());
+      return;
+    }
+    const int64_t tokens = (*stream)->tokens();
+    *amount = {files.size(), tokens, WindowCount(tokens, job.batch().sequence())};
+    InspectTokens(**stream, job.data().format(), job.model().vocab(), key, &findings);
   };
-  check(job.data().train(), "data.train");
-  if (!job.data().validation().empty()) check(job.data().validation(), "data.validation");
-  if (!defects.empty()) return absl::InvalidArgumentError(defects);
-  return absl::OkStatus();
+  inspect(job.data().train(), "data.train", &findings.train);
+  if (!job.data().validation().empty()) {
+    inspect(job.data().validation(), "data.validation", &findings.validation);
+  }
+  return findings;
 }
 
 }  // namespace planc

@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "runtime/data/inspect_tokens.h"
 #include "runtime/data/token_source.h"
 #include "runtime/data/token_stream.h"
 #include "schemas/plan.h"
@@ -21,6 +22,11 @@ constexpr int64_t GlobalSequenceIndex(int64_t microbatch, int64_t dp_index, int6
                                       int64_t micro, int64_t i) {
   return (microbatch * dp_size + dp_index) * micro + i;
 }
+
+// Windows of sequence + 1 tokens that begin every `sequence` tokens of a stream; each shares its
+// last token with the next one's first. Up to sequence - 1 tokens at the end of the stream are in
+// none.
+constexpr int64_t WindowCount(int64_t tokens, int64_t sequence) { return (tokens - 1) / sequence; }
 
 // Cuts a token stream into windows of sequence + 1 tokens, one every `sequence` tokens, and deals
 // them out. Training shuffles them: the windows are used in an order that is a permutation of all
@@ -58,9 +64,10 @@ class TokenLoader : public TokenSource {
   int64_t windows_;
 };
 
-// Reads all data of the job once, before anything starts. Errors: InvalidArgument naming the file,
-// and for a token that is not below model.vocab its offset (in tokens) and value.
-absl::Status CheckData(const proto::Job& job, const std::string& directory);
+// Reads all data of the job once, before anything starts, and says what is wrong with it: files
+// that are missing, too short or something else, and what InspectTokens finds. `directory` as
+// above.
+DataFindings InspectData(const proto::Job& job, const std::string& directory);
 
 }  // namespace planc
 

@@ -134,17 +134,17 @@ TEST(TokenLoaderTest, ValidationGoesThroughTheFileInOrder) {
   EXPECT_EQ(windows, (std::vector<int64_t>{0, 1, 2, 3, 4, 0}));
 }
 
-TEST(TokenLoaderTest, CheckDataFindsEverything) {
+TEST(TokenLoaderTest, InspectDataFindsEverything) {
   WriteCounting("train.bin", 1001);
   WriteCounting("short.bin", kSequence);
   WriteCounting("exact.bin", kSequence + 1);
   Plan plan = PlanFor(1, 1, 2);
-  EXPECT_TRUE(CheckData(plan.job, testing::TempDir()).ok());
+  EXPECT_TRUE(InspectData(plan.job, testing::TempDir()).ToStatus().ok());
   plan.job.mutable_data()->add_validation("exact.bin");
-  EXPECT_TRUE(CheckData(plan.job, testing::TempDir()).ok());
+  EXPECT_TRUE(InspectData(plan.job, testing::TempDir()).ToStatus().ok());
   plan.job.mutable_data()->set_validation(0, "short.bin");
   plan.job.mutable_model()->set_vocab(1000);
-  const absl::Status status = CheckData(plan.job, testing::TempDir());
+  const absl::Status status = InspectData(plan.job, testing::TempDir()).ToStatus();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   const std::string message(status.message());
   EXPECT_THAT(message, HasSubstr("data.train: "));

@@ -2,11 +2,16 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "runtime/data/file_kind.h"
 #include "runtime/data/megatron_index.h"
+#include "runtime/data/token_header.h"
 #include "schemas/status.h"
 
 namespace planc {
@@ -21,25 +26,104 @@ bool FitsInt32(T value) {
   }
 }
 
-absl::StatusOr<TokenFile> OpenFlat(const std::string& path, TokenCode code) {
+// Refuses what is recognized as another kind of file; text is not refused as bytes.
+absl::Status CheckKind(const TokenFile& file, const std::string& expected) {
+  const std::optional<FileKind> kind = RecognizeFile(file.file, file.name);
+  if (!kind.has_value() || (kind->is_text && file.code == TokenCode::kU8)) return absl::OkStatus();
+  return absl::InvalidArgumentError(RefusalOfKind(file.name, *kind, expected));
+}
+
+// The file's tokens are all that follows its header.
+absl::Status CountTokens(TokenFile* file) {
+  const int64_t width = TokenBytes(file->code);
+  const int64_t bytes = file->file.size() - file->header_bytes;
+  if (bytes % width != 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        file->name, ": ", bytes, " bytes are not a whole number of ", width, "-byte tokens"));
+  }
+  file->tokens = bytes / width;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<TokenFile> OpenBytes(const std::string& path) {
   TokenFile file;
   file.name = path;
-  file.code = code;
   PLANC_ASSIGN_OR_RETURN(file.file, MappedFile::Open(path));
-  const int64_t width = TokenBytes(code);
-  if (file.file.size() % width != 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        path, ": ", file.file.size(), " bytes are not a whole number of ", width, "-byte tokens"));
+  PLANC_RETURN_IF_ERROR(CheckKind(file, "text"));
+  PLANC_ASSIGN_OR_RETURN(const auto header, ReadTokenHeader(file.file, path));
+  if (header.has_value()) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": is a token file with a header of ",
+                                                   header->name,
+                                                   ", not text; write `data.format: tokens`"));
   }
-  file.tokens = file.file.size() / width;
+  PLANC_RETURN_IF_ERROR(CountTokens(&file));
+  return file;
+}
+
+// The width that the index beside a Megatron .bin file tells, or nothing.
+std::optional<MegatronIndex> IndexBeside(const std::string& path) {
+  if (!absl::EndsWith(path, ".bin")) return std::nullopt;
+  const std::string name = absl::StrCat(absl::StripSuffix(path, ".bin"), ".idx");
+  const absl::StatusOr<MappedFile> file = MappedFile::Open(name);
+  if (!file.ok()) return std::nullopt;
+  const absl::StatusOr<MegatronIndex> index = ReadMegatronIndex(*file, name);
+  return index.ok() ? std::optional(*index) : std::nullopt;
+}
+
+absl::StatusOr<TokenFile> OpenTokens(const std::string& path, int64_t token_bytes) {
+  if (token_bytes != 2 && token_bytes != 4) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("data.token_bytes is ", token_bytes, "; valid are 2 and 4"));
+  }
+  TokenFile file;
+  file.name = path;
+  file.code = token_bytes == 2 ? TokenCode::kU16 : TokenCode::kU32;
+  PLANC_ASSIGN_OR_RETURN(file.file, MappedFile::Open(path));
+  PLANC_RETURN_IF_ERROR(CheckKind(file, "token numbers"));
+  PLANC_ASSIGN_OR_RETURN(const auto header, ReadTokenHeader(file.file, path));
+  if (header.has_value()) {
+    // A job without the key has 2, which therefore contradicts no header.
+    if (token_bytes > 2 && TokenBytes(header->code) < token_bytes) {
+      return absl::InvalidArgumentError(absl::StrCat(path, ": its ", header->name, " header says ",
+                                                     header->type, ", but data.token_bytes is ",
+                                                     token_bytes, ": leave the key out"));
+    }
+    file.code = header->code;
+    file.header_bytes = header->bytes;
+    file.described = true;
+  } else if (const auto index = IndexBeside(path); index.has_value()) {
+    if (TokenBytes(index->code) != token_bytes) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(path, ": is the data of a Megatron pair, whose index says ",
+                       TokenBytes(index->code), " bytes a token, but data.token_bytes is ",
+                       token_bytes, "; write `data.format: megatron` and `",
+                       std::string(absl::StripSuffix(path, ".bin")), "`"));
+    }
+    file.described = true;
+  }
+  PLANC_RETURN_IF_ERROR(CountTokens(&file));
   return file;
 }
 
 absl::StatusOr<TokenFile> OpenMegatron(const std::string& path) {
   const std::string index_path = absl::StrCat(path, ".idx");
-  PLANC_ASSIGN_OR_RETURN(const MappedFile index_file, MappedFile::Open(index_path));
-  PLANC_ASSIGN_OR_RETURN(const MegatronIndex index, ReadMegatronIndex(index_file, index_path));
-  PLANC_ASSIGN_OR_RETURN(TokenFile file, OpenFlat(absl::StrCat(path, ".bin"), index.code));
+  const absl::StatusOr<MappedFile> index_file = MappedFile::Open(index_path);
+  if (!index_file.ok()) {
+    std::string message(index_file.status().message());
+    for (const char* const suffix : {".bin", ".idx"}) {
+      if (!absl::EndsWith(path, suffix)) continue;
+      absl::StrAppend(&message, "; format megatron names a pair without its suffix: write `",
+                      std::string(absl::StripSuffix(path, suffix)), "`");
+    }
+    return absl::Status(index_file.status().code(), message);
+  }
+  PLANC_ASSIGN_OR_RETURN(const MegatronIndex index, ReadMegatronIndex(*index_file, index_path));
+  TokenFile file;
+  file.name = absl::StrCat(path, ".bin");
+  file.code = index.code;
+  file.described = true;
+  PLANC_ASSIGN_OR_RETURN(file.file, MappedFile::Open(file.name));
+  PLANC_RETURN_IF_ERROR(CountTokens(&file));
   if (file.tokens != index.tokens) {
     return absl::InvalidArgumentError(absl::StrCat(file.name, ": holds ", file.tokens,
                                                    " tokens, but its index lists ", index.tokens));
@@ -51,14 +135,11 @@ absl::StatusOr<TokenFile> OpenFile(const std::string& path, proto::DataFormat fo
                                    int64_t token_bytes) {
   switch (format) {
     case proto::BYTES:
-      return OpenFlat(path, TokenCode::kU8);
+      return OpenBytes(path);
     case proto::MEGATRON:
       return OpenMegatron(path);
     case proto::TOKENS:
-      if (token_bytes == 2) return OpenFlat(path, TokenCode::kU16);
-      if (token_bytes == 4) return OpenFlat(path, TokenCode::kU32);
-      return absl::InvalidArgumentError(
-          absl::StrCat("data.token_bytes is ", token_bytes, "; valid are 2 and 4"));
+      return OpenTokens(path, token_bytes);
     default:
       return absl::InvalidArgumentError("data.format is not set");
   }
@@ -86,19 +167,18 @@ int64_t FirstOutside(const char* data, int64_t count, int64_t vocab) {
   return -1;
 }
 
-// A sentence about the first bad token of `file`, empty when there is none.
+}  // namespace
+
 std::string VocabularyDefect(const TokenFile& file, int64_t vocab) {
   return WithTokenType(file.code, [&](auto zero) -> std::string {
     using T = decltype(zero);
-    const int64_t bad = FirstOutside<T>(file.file.data(), file.tokens, vocab);
+    const int64_t bad = FirstOutside<T>(file.data(), file.tokens, vocab);
     if (bad < 0) return "";
-    const T value = LoadUnaligned<T>(file.file.data() + bad * static_cast<int64_t>(sizeof(T)));
+    const T value = LoadUnaligned<T>(file.data() + bad * static_cast<int64_t>(sizeof(T)));
     return absl::StrCat(file.name, ": token ", bad, " is ", static_cast<int64_t>(value),
                         ", but model.vocab is ", vocab);
   });
 }
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<TokenStream>> TokenStream::Open(
     const std::vector<std::string>& paths, proto::DataFormat format, int64_t token_bytes,
@@ -129,7 +209,7 @@ void TokenStream::Read(int64_t first, int64_t count, int32_t* out) const {
     const int64_t take = std::min(count, file->tokens - begin);
     WithTokenType(file->code, [&](auto zero) {
       using T = decltype(zero);
-      const char* const data = file->file.data() + begin * static_cast<int64_t>(sizeof(T));
+      const char* const data = file->data() + begin * static_cast<int64_t>(sizeof(T));
       for (int64_t i = 0; i < take; ++i) {
         const T value = LoadUnaligned<T>(data + i * static_cast<int64_t>(sizeof(T)));
         out[i] = FitsInt32(value) ? static_cast<int32_t>(value) : -1;
@@ -140,16 +220,6 @@ void TokenStream::Read(int64_t first, int64_t count, int32_t* out) const {
     out += take;
     ++file;
   }
-}
-
-absl::Status TokenStream::CheckVocabulary(int64_t vocab) const {
-  std::vector<std::string> defects;
-  for (const TokenFile& file : files_) {
-    std::string defect = VocabularyDefect(file, vocab);
-    if (!defect.empty()) defects.push_back(std::move(defect));
-  }
-  if (!defects.empty()) return absl::InvalidArgumentError(absl::StrJoin(defects, "\n"));
-  return absl::OkStatus();
 }
 
 }  // namespace planc

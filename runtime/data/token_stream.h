@@ -19,15 +19,25 @@ struct TokenFile {
   std::string name;  // path that was opened
   MappedFile file;
   TokenCode code = TokenCode::kU8;
+  int64_t header_bytes = 0;  // before the first token
+  bool described = false;    // by a header or an index: `code` is not only what the job says
   int64_t tokens = 0;
   int64_t first = 0;  // position of its first token in the stream
+
+  const char* data() const { return file.data() + header_bytes; }
 };
+
+// A sentence about the first token of `file` that is negative or not below `vocab`, with the file,
+// its offset (in tokens) and value. Empty when there is none. Reads all of the file.
+std::string VocabularyDefect(const TokenFile& file, int64_t vocab);
 
 // Memory-mapped token files, one after the other. Reading allocates nothing.
 class TokenStream {
  public:
-  // Opens files of `format`; `token_bytes` is the width in format TOKENS. For MEGATRON each path
-  // names a pair PATH.bin, PATH.idx. Errors: InvalidArgument naming the file.
+  // Opens files of `format`; `token_bytes` is the width in format TOKENS, for files without a
+  // header (token_header.h). For MEGATRON each path names a pair PATH.bin, PATH.idx. Errors:
+  // InvalidArgument naming each file that is something else (file_kind.h), or whose header or index
+  // contradicts its size or `token_bytes`, and how to read it.
   static absl::StatusOr<std::unique_ptr<TokenStream>> Open(const std::vector<std::string>& paths,
                                                            proto::DataFormat format,
                                                            int64_t token_bytes,
@@ -40,10 +50,6 @@ class TokenStream {
   // not fit in int32 becomes -1.
   // REQUIRES: 0 <= first, first + count <= tokens().
   void Read(int64_t first, int64_t count, int32_t* out) const;
-
-  // Reads everything. Errors: InvalidArgument naming file, offset and value of the first token of
-  // each file that is negative or not below `vocab`.
-  absl::Status CheckVocabulary(int64_t vocab) const;
 
  private:
   std::vector<TokenFile> files_;

@@ -116,17 +116,17 @@ TEST(TokenStreamTest, NamesEveryBadFile) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("odd.bin: 3 bytes are not a whole number"));
 }
 
-TEST(TokenStreamTest, CheckVocabularyNamesTheToken) {
+TEST(TokenStreamTest, VocabularyDefectNamesTheToken) {
   std::vector<uint16_t> tokens(10000, 7);
   WriteFile("good.bin", BytesOf(tokens));
   tokens[9001] = 300;
   WriteFile("bad.bin", BytesOf(tokens));
   const auto stream = OpenIn({"good.bin", "bad.bin"}, proto::TOKENS);
   ASSERT_TRUE(stream.ok());
-  EXPECT_TRUE((*stream)->CheckVocabulary(301).ok());
-  const absl::Status status = (*stream)->CheckVocabulary(300);
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("bad.bin: token 9001 is 300"));
+  const TokenFile& bad = (*stream)->files()[1];
+  EXPECT_EQ(VocabularyDefect((*stream)->files()[0], 300), "");
+  EXPECT_EQ(VocabularyDefect(bad, 301), "");
+  EXPECT_THAT(VocabularyDefect(bad, 300), HasSubstr("bad.bin: token 9001 is 300"));
 }
 
 }  // namespace
