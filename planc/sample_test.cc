@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <memory>
 #include <sstream>
 #include <string>
@@ -121,6 +122,57 @@ TEST_F(SampleTest, SampleCommand) {
   std::ostringstream out;
   std::ostringstream err;
   EXPECT_EQ(RunSample({directory_ + "/none", "--prompt=a"}, out, err), kExitJobError);
+}
+
+// The same weights and a vocabulary of tokens: a checkpoint of a model that was trained on numbers.
+TEST_F(SampleTest, TokenNumbersAndTokenizers) {
+  const std::string folder = directory_ + "/numbers";
+  fs::create_directories(folder);
+  std::ofstream(folder + "/tokens.bin", std::ios::binary) << std::string(200, '\x01');
+  std::string text = kJob;
+  text.replace(text.find("vocab: 256"), 10, "vocab: 704");
+  text.replace(text.find("data: {"), text.find("run:") - text.find("data: {"),
+               "data: {train: [tokens.bin]}\n");
+  std::ofstream(folder + "/job.yaml") << text;
+  std::ostringstream problems;
+  LoadedPlan loaded;
+  ASSERT_EQ(LoadPlan("test", folder + "/job.yaml", {}, problems, &loaded), kExitOk)
+      << problems.str();
+  const std::unique_ptr<Device> device = CreateHostDevice();
+  auto session = Session::Create(loaded.plan, 0, 1, device.get(), nullptr);
+  ASSERT_TRUE(session.ok()) << session.status();
+  auto runner = ProgramRunner::Create(**session, device.get(), {});
+  ASSERT_TRUE(runner.ok()) << runner.status();
+  ASSERT_TRUE((*runner)->Run(ProgramKind::kInit, ProgramInputs()).ok());
+  SoleAgreement agreement;
+  ASSERT_TRUE(
+      SaveCheckpoint(loaded.plan, 0, (*session)->Shards(), 1, folder + "/saved", agreement).ok());
+  const auto sample = [&](std::vector<std::string> args, int expected) {
+    args.insert(args.begin(), folder + "/saved");
+    std::ostringstream out;
+    std::ostringstream err;
+    EXPECT_EQ(RunSample(args, out, err), expected) << err.str();
+    return expected == kExitOk ? out.str() : err.str();
+  };
+  const std::string gpt2 = "--tokenizer=runtime/tokenizer/testdata/gpt2.json";
+  std::istringstream numbers(sample({"--prompt-tokens=5,6,7", "--tokens=4"}, kExitOk));
+  std::vector<int> found(std::istream_iterator<int>(numbers), {});
+  ASSERT_EQ(found.size(), 7u);
+  EXPECT_EQ(std::vector<int>(found.begin(), found.begin() + 3), (std::vector<int>{5, 6, 7}));
+  const std::string told = sample({"--prompt=In the", gpt2, "--tokens=20"}, kExitOk);
+  EXPECT_EQ(told.substr(0, 6), "In the");
+  EXPECT_GT(told.size(), 20u);
+  EXPECT_EQ(sample({"--prompt=In the", gpt2, "--tokens=20"}, kExitOk), told);
+  EXPECT_THAT(sample({"--prompt=In the"}, kExitJobError), HasSubstr("--tokenizer=FILE"));
+  EXPECT_THAT(sample({"--prompt-tokens=704"}, kExitJobError),
+              HasSubstr("the prompt has token 704, but model.vocab is 704"));
+  EXPECT_THAT(sample({"--prompt-tokens=1,x"}, kExitJobError), HasSubstr("`x` is not a whole"));
+  EXPECT_THAT(sample({"--prompt-tokens=1", "--prompt=a"}, kExitJobError),
+              HasSubstr("exclude each other"));
+  std::ostringstream out;
+  std::ostringstream err;
+  EXPECT_EQ(RunSample({Checkpoint(), "--prompt=a", gpt2}, out, err), kExitJobError);
+  EXPECT_THAT(err.str(), HasSubstr("the model was trained on bytes"));
 }
 
 TEST_F(SampleTest, CheckpointCommand) {
