@@ -14,6 +14,7 @@
 #include "runtime/checkpoint/manifest.h"
 #include "runtime/checkpoint/saved_tensors.h"
 #include "runtime/data/mapped_file.h"
+#include "schemas/counted.h"
 #include "schemas/status.h"
 
 namespace planc {
@@ -137,11 +138,11 @@ class ResumeChecker {
     }
     reasons.insert(reasons.end(), check.shapes.begin(), check.shapes.end());
     const size_t more = reasons.size() - 1;
-    Diagnostic& diagnostic = Report(
-        DiagnosticCode::kResumeRefused,
-        absl::FailedPreconditionError(absl::StrCat(
-            outlook.checkpoint, " was saved by another job: ", reasons[0],
-            more == 0 ? "" : absl::StrCat(" (and ", more, more == 1 ? " more)" : " more)"))));
+    Diagnostic& diagnostic =
+        Report(DiagnosticCode::kResumeRefused,
+               absl::FailedPreconditionError(
+                   absl::StrCat(outlook.checkpoint, " was saved by another job: ", reasons[0],
+                                more == 0 ? "" : absl::StrCat(" (and ", more, " more)"))));
     if (!places.empty()) {
       diagnostic.span = places[0].span;
       diagnostic.label = places[0].label;
@@ -163,8 +164,7 @@ class ResumeChecker {
 
 std::string ChoiceText(const ResumeOutlook& outlook) {
   if (outlook.named) return "the checkpoint that is named";
-  return absl::StrCat("the newest that is whole of ", outlook.candidates,
-                      outlook.candidates == 1 ? " checkpoint" : " checkpoints");
+  return absl::StrCat("the newest that is whole of ", Counted(outlook.candidates, "checkpoint"));
 }
 
 const char* VerdictName(ChangeVerdict verdict) {
@@ -196,10 +196,11 @@ std::string OutlookText(const ResumeOutlook& outlook) {
         &text, Wrap(absl::StrCat("  ", name, std::string(12 - name.size(), ' '), value), 12), "\n");
   };
   add("chosen", ChoiceText(outlook));
-  add("step",
-      outlook.step < outlook.steps
-          ? absl::StrCat(outlook.step, " of ", outlook.steps, " steps are done")
-          : absl::StrCat("all ", outlook.steps, " steps are done: nothing is left to train"));
+  add("step", outlook.step < outlook.steps
+                  ? absl::StrCat(outlook.step, " of ", Counted(outlook.steps, "step"), " are done")
+              : outlook.steps == 1 ? "the only step is done: nothing is left to train"
+                                   : absl::StrCat("all ", outlook.steps,
+                                                  " steps are done: nothing is left to train"));
   if (outlook.check.SameLayout()) {
     add("layout", "as it was saved: with the same settings the run goes on bit for bit");
   }

@@ -11,6 +11,7 @@
 #include "runtime/checkpoint/checkpoint_directory.h"
 #include "runtime/checkpoint/manifest.h"
 #include "runtime/checkpoint/verify_checkpoint.h"
+#include "schemas/counted.h"
 
 namespace planc {
 namespace {
@@ -72,9 +73,10 @@ int Verify(const std::vector<std::string>& arguments, std::ostream& out, std::os
         code = Fail(defect, kExitTrainingFault, err);
       }
       if (!report->defects.empty()) continue;
-      out << Wrap(absl::StrCat(path, ": whole: ", GroupedText(report->elements), " elements of ",
-                               report->parameters, " parameters in ", report->tensors, " tensors, ",
-                               report->files, " files, ", BytesText(report->bytes)),
+      out << Wrap(absl::StrCat(path, ": whole: ", Counted(GroupedText(report->elements), "element"),
+                               " of ", Counted(report->parameters, "parameter"), " in ",
+                               Counted(report->tensors, "tensor"), ", ",
+                               Counted(report->files, "file"), ", ", BytesText(report->bytes)),
                   2)
           << "\n";
     }

@@ -23,6 +23,7 @@
 #include "runtime/checkpoint/huggingface/export.h"
 #include "runtime/checkpoint/huggingface/import.h"
 #include "runtime/checkpoint/huggingface/model_folder.h"
+#include "schemas/counted.h"
 #include "schemas/status.h"
 
 namespace planc {
@@ -110,8 +111,8 @@ int ImportInto(const std::string& folder, const std::string& checkpoint, const s
   for (const std::string& ignored : report->ignored) {
     Print(absl::StrCat("not needed and left out: ", ignored), out);
   }
-  Print(absl::StrCat(checkpoint, ": ", GroupedText(report->elements), " elements of ",
-                     report->parameters, " parameters from ", folder,
+  Print(absl::StrCat(checkpoint, ": ", Counted(GroupedText(report->elements), "element"), " of ",
+                     Counted(report->parameters, "parameter"), " from ", folder,
                      "; start from it with `planc run ", job, " --resume=", checkpoint, "`"),
         out);
   return kExitOk;
@@ -128,8 +129,8 @@ int ExportCheckpoint(const std::string& checkpoint, const std::string& folder, c
       ExportFolder(source, folder, *options, HostFileSystem());
   if (!report.ok()) return Fail("export", report.status(), err);
   Print(absl::StrCat(folder, ": ", report->model_type, " from ", source, ", ",
-                     GroupedText(report->tensors), " tensors, ", BytesText(report->bytes), " in ",
-                     report->files, report->files == 1 ? " file" : " files"),
+                     Counted(GroupedText(report->tensors), "tensor"), ", ",
+                     BytesText(report->bytes), " in ", Counted(report->files, "file")),
         out);
   return kExitOk;
 }

@@ -29,6 +29,7 @@
 #include "runtime/launch/placement.h"
 #include "runtime/step/profile_trace.h"
 #include "runtime/train.h"
+#include "schemas/counted.h"
 #include "schemas/plan_io.h"
 
 namespace planc {
@@ -114,15 +115,16 @@ absl::Status CheckLaunch(const Plan& plan, const LaunchConfig& launch) {
   if (launch.source == LaunchSource::kAlone) {
     if (ranks == plan.ranks_per_node) return absl::OkStatus();
     return absl::InvalidArgumentError(absl::StrCat(
-        "the plan has ", ranks, " ranks on ", ranks / plan.ranks_per_node, " machines with ",
-        plan.ranks_per_node, " each; start it on all of them, e.g. with\n  ",
+        "the plan has ", Counted(ranks, "rank"), " on ",
+        Counted(ranks / plan.ranks_per_node, "machine"), " with ", plan.ranks_per_node,
+        " each; start it on all of them, e.g. with\n  ",
         StartCommand(LaunchSource::kSlurm, ranks / plan.ranks_per_node, plan.ranks_per_node)));
   }
   if (launch.world_size == ranks) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("the plan has ", ranks, " ranks, but ", LaunchSourceName(launch.source),
-                   " started ", launch.world_size, ": start it with\n  ",
-                   StartCommand(launch.source, ranks / plan.ranks_per_node, plan.ranks_per_node)));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the plan has ", Counted(ranks, "rank"), ", but ", LaunchSourceName(launch.source),
+      " started ", launch.world_size, ": start it with\n  ",
+      StartCommand(launch.source, ranks / plan.ranks_per_node, plan.ranks_per_node)));
 }
 
 // For a rank that cannot leave its program: it tells why, and ends.
@@ -221,8 +223,8 @@ int RunRun(const std::vector<std::string>& args, std::ostream& out, std::ostream
       err << Wrap(absl::StrCat("planc run: warning: ", warning), 2) << "\n";
     }
     if (!data.errors.empty()) return Report(data.ToStatus(), err);
-    out << "plan " << loaded.hash << ": " << plan.job.job() << ", " << plan.mesh.WorldSize()
-        << (plan.mesh.WorldSize() == 1 ? " rank\n" : " ranks\n");
+    out << "plan " << loaded.hash << ": " << plan.job.job() << ", "
+        << Counted(plan.mesh.WorldSize(), "rank") << "\n";
     out.flush();
   }
   if (launch->source == LaunchSource::kAlone &&

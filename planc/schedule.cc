@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/catalog/devices.h"
+#include "schemas/counted.h"
 #include "schemas/status.h"
 
 namespace planc {
@@ -52,8 +53,8 @@ class Predictor {
     }
     if (done_ != nodes_.size()) {
       return absl::FailedPreconditionError(
-          absl::StrCat("the step cannot finish: ", nodes_.size() - done_, " of ", nodes_.size(),
-                       " instructions wait for ever"));
+          absl::StrCat("the step cannot finish: ", nodes_.size() - done_, " of ",
+                       Counted(nodes_.size(), "instruction"), " wait for ever"));
     }
     return std::move(schedule_);
   }

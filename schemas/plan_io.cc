@@ -1,5 +1,6 @@
 // The bytes of a plan file: header line, then the body.
 #include "schemas/plan_io.h"
+#include "schemas/counted.h"
 
 #include <xxhash.h>
 
@@ -27,8 +28,9 @@ std::string HashText(const std::string& body) {
 
 absl::StatusOr<std::string> BodyOf(const proto::Plan& image) {
   if (image.ByteSizeLong() > static_cast<size_t>(kMaximumPlanBytes)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "plan: ", image.ByteSizeLong(), " bytes; a plan file holds at most ", kMaximumPlanBytes));
+    return absl::InvalidArgumentError(absl::StrCat("plan: ", Counted(image.ByteSizeLong(), "byte"),
+                                                   "; a plan file holds at most ",
+                                                   kMaximumPlanBytes));
   }
   std::string body;
   {
@@ -82,9 +84,9 @@ absl::StatusOr<Header> ParseHeader(const std::string& bytes) {
   const std::optional<int64_t> length = CanonicalNumber(line.substr(second + 1));
   const size_t body = bytes.size() - end - 1;
   if (!length || static_cast<size_t>(*length) != body || *length > kMaximumPlanBytes) {
-    return absl::InvalidArgumentError(absl::StrCat("plan file: the header says ",
-                                                   line.substr(second + 1), " bytes, but ", body,
-                                                   " follow (the file was cut or changed)"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("plan file: the header says ", Counted(line.substr(second + 1), "byte"),
+                     ", but ", body, " follow (the file was cut or changed)"));
   }
   return Header{hash, end + 1};
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "schemas/counted.h"
 #include "schemas/plan_io.h"
 #include "schemas/status.h"
 
@@ -37,8 +38,9 @@ absl::Status ReadEnum(uint32_t value, uint32_t count, const char* what, Enum* ou
 // A table of the plan, which must not be absurdly long.
 absl::Status CheckLength(int64_t length, const char* what) {
   if (length <= kMaximumTableEntries) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("plan: ", length, " rows of ", what, "; at most ",
-                                                 kMaximumTableEntries, " can be written"));
+  return absl::InvalidArgumentError(absl::StrCat("plan: ", Counted(length, "row"), " of ", what,
+                                                 "; at most ", kMaximumTableEntries,
+                                                 " can be written"));
 }
 
 // Names are printed as they are, so they must not hold terminal controls or broken UTF-8.
@@ -203,9 +205,9 @@ absl::Status ReadProgram(const proto::Plan::Program& in, Program* out) {
     step.microbatch_step = repeat.microbatch_step();
     const int64_t length = std::max(repeat.block_size(), 1);
     if (step.count < 1 || step.count > (kMaximumExpandedCalls - expanded) / length) {
-      return absl::InvalidArgumentError(absl::StrCat("plan: a repeat of ", length, " calls runs ",
-                                                     step.count, " times; at most ",
-                                                     kMaximumExpandedCalls, " calls in all"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "plan: a repeat of ", Counted(length, "call"), " runs ", Counted(step.count, "time"),
+          "; at most ", Counted(kMaximumExpandedCalls, "call"), " in all"));
     }
     expanded += step.count * length;
     PLANC_RETURN_IF_ERROR(ReadCalls(repeat, &step));

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "schemas/counted.h"
 #include "schemas/plan_text.h"
 
 namespace planc {
@@ -45,8 +46,8 @@ void AppendHeader(const Plan& plan, std::string* text) {
 void AppendMemoryTables(const Plan& plan, std::string* text) {
   absl::StrAppend(text, "\ngroups\n");
   for (const GroupKind& group : plan.groups) {
-    absl::StrAppendFormat(text, "  %-14s %d ranks over %s\n", group.name,
-                          GroupSize(plan.mesh, group), AxesText(group));
+    absl::StrAppendFormat(text, "  %-14s %s over %s\n", group.name,
+                          Counted(GroupSize(plan.mesh, group), "rank"), AxesText(group));
   }
   absl::StrAppend(text, "\npools\n");
   for (const Pool& pool : plan.pools) {

@@ -1,6 +1,7 @@
 #include "schemas/verify.h"
 
 #include "absl/strings/str_cat.h"
+#include "schemas/counted.h"
 #include "schemas/verify_execute.h"
 #include "schemas/verify_flat.h"
 #include "schemas/verify_report.h"
@@ -26,9 +27,10 @@ VerifyResult VerifyPlan(const Plan& plan) {
   const FlatPlan flat = verifying::Flatten(plan);
   if (verifying::CountCells(flat) > verifying::kMaxCells ||
       verifying::CountAccesses(flat) > verifying::kMaxAccesses) {
-    report.Add("size", absl::StrCat("the plan has more than ", verifying::kMaxCells,
-                                    " cells of memory or accesses them more than ",
-                                    verifying::kMaxAccesses, " times; it cannot be verified"));
+    report.Add("size",
+               absl::StrCat("the plan has more than ", verifying::kMaxCells,
+                            " cells of memory or accesses them more than ",
+                            Counted(verifying::kMaxAccesses, "time"), "; it cannot be verified"));
     return result;
   }
   Executor executor(flat, report);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "schemas/counted.h"
 #include "schemas/verify_report.h"
 #include "schemas/verify_shapes.h"
 
@@ -87,8 +88,8 @@ class BoundsCheck {
     const Buffer& buffer = plan_.buffers[operand.buffer];
     if (shape.rule == ElementRule::kScratch) {
       if (operand.bytes < shape.rows) {
-        Bad(absl::StrCat("scratch ", buffer.name, " has ", operand.bytes, " bytes, the operation ",
-                         "takes ", shape.rows));
+        Bad(absl::StrCat("scratch ", buffer.name, " has ", Counted(operand.bytes, "byte"),
+                         ", the operation ", "takes ", shape.rows));
       }
       return;
     }
@@ -97,8 +98,8 @@ class BoundsCheck {
     const int64_t expected = Times(shape.rows, row);
     if (shape.more_rows && operand.bytes >= expected && operand.bytes % row == 0) return;
     if (operand.bytes != expected) {
-      Bad(absl::StrCat("operand ", buffer.name, " covers ", operand.bytes,
-                       " bytes, the operation takes ", shape.rows, " x ", shape.columns, " ",
+      Bad(absl::StrCat("operand ", buffer.name, " covers ", Counted(operand.bytes, "byte"),
+                       ", the operation takes ", shape.rows, " x ", shape.columns, " ",
                        DTypeName(buffer.dtype), " = ", expected));
     }
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "schemas/counted.h"
 #include "schemas/verify_execute.h"
 
 namespace planc::verifying {
@@ -232,10 +233,10 @@ void Executor::ExecuteTransfer(const Site& send, const Site& receive) {
   const FlatOperand& from = send.operands[0];
   const FlatOperand& to = receive.operands[0];
   if (from.dtype != to.dtype || from.bytes != to.bytes) {
-    return Bad(
-        receive, "collective",
-        absl::StrCat("receives ", to.bytes, " bytes of ", DTypeName(to.dtype), ", stage ",
-                     send.stage, " sends ", from.bytes, " bytes of ", DTypeName(from.dtype)));
+    return Bad(receive, "collective",
+               absl::StrCat("receives ", Counted(to.bytes, "byte"), " of ", DTypeName(to.dtype),
+                            ", stage ", send.stage, " sends ", Counted(from.bytes, "byte"), " of ",
+                            DTypeName(from.dtype)));
   }
   Value value;
   if (!ReadTensor(send, 0, &value)) return;

@@ -1,5 +1,6 @@
 // Symbolic execution of initial values, casts, the gradient norm, clipping and AdamW.
 #include "absl/strings/str_cat.h"
+#include "schemas/counted.h"
 #include "schemas/verify_execute.h"
 
 namespace planc::verifying {
@@ -132,8 +133,8 @@ bool Executor::CheckGradientIsComplete(const Site& site, const Value& gradient) 
   if (gradient.count != ways * plan_.microbatches || gradient.contributions != expected) {
     Bad(site, "gradient",
         absl::StrCat("the gradient of unit ", unit.name, " has ", gradient.count,
-                     " contributions, not one of each of ", plan_.microbatches,
-                     " microbatches for each of ", ways, " uses"));
+                     " contributions, not one of each of ",
+                     Counted(plan_.microbatches, "microbatch"), " for each of ", ways, " uses"));
     return false;
   }
   return true;
@@ -178,8 +179,9 @@ void Executor::Clip(const Site& site) {
     return BadOperand(site, 0, "layout", "is not summed over the pipeline stages");
   }
   if (sum.count != count || sum.contributions != expected) {
-    return BadOperand(site, 0, "training",
-                      absl::StrCat("sums ", sum.count, " units, not each of ", count, " once"));
+    return BadOperand(
+        site, 0, "training",
+        absl::StrCat("sums ", Counted(sum.count, "unit"), ", not each of ", count, " once"));
   }
   Value result;
   result.kind = ValueKind::kScalar;
@@ -214,8 +216,8 @@ void Executor::Adamw(const Site& site) {
   const planc::Unit& unit = plan_.units[gradient.unit];
   if (site.instruction->source->integers[1] != unit.decay_elements) {
     return Bad(site, "training",
-               absl::StrCat("decays ", site.instruction->source->integers[1], " elements, not ",
-                            unit.decay_elements));
+               absl::StrCat("decays ", Counted(site.instruction->source->integers[1], "element"),
+                            ", not ", unit.decay_elements));
   }
   UnitState* state = StateOf(site.stage, gradient.unit, gradient.layer);
   if (state == nullptr || state->version != master.version) {

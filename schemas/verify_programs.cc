@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "schemas/counted.h"
 #include "schemas/verify_report.h"
 
 namespace planc::verifying {
@@ -23,8 +24,9 @@ bool CallIsValid(const Plan& plan, const Holder& holder, const Call& call, const
   }
   const Block& block = plan.blocks[call.block];
   if (call.slots.size() != block.bindings.size()) {
-    report.Add("structure", absl::StrCat(where, " gives ", call.slots.size(), " slots to block ",
-                                         block.name, " with ", block.bindings.size(), " bindings"));
+    report.Add("structure",
+               absl::StrCat(where, " gives ", Counted(call.slots.size(), "slot"), " to block ",
+                            block.name, " with ", block.bindings.size(), " bindings"));
     return false;
   }
   for (size_t i = 0; i < call.slots.size(); ++i) {
@@ -56,7 +58,7 @@ int64_t BlockSize(const Block& block) {
 int64_t RepeatSize(const Plan& plan, const Holder& holder, const Repeat& repeat,
                    const std::string& where, Report& report) {
   if (repeat.count < 0 || repeat.count > kMaxInstructions) {
-    report.Add("structure", absl::StrCat(where, " repeats ", repeat.count, " times"));
+    report.Add("structure", absl::StrCat(where, " repeats ", Counted(repeat.count, "time")));
     return kMaxNumber;
   }
   int64_t size = 0;
@@ -103,9 +105,9 @@ void CheckPrograms(const Plan& plan, Report& report) {
   const int64_t tables = Times(count(layers) + 1, count(plan.classes.size() + plan.units.size())) +
                          Times(count(plan.units.size()), count(plan.params.size()));
   if (total > kMaxInstructions || cells > kMaxCells || tables > kMaxCells) {
-    report.Add("size", absl::StrCat("the plan executes more than ", kMaxInstructions,
-                                    " instructions or has more than ", kMaxCells,
-                                    " slots; it cannot be verified"));
+    report.Add("size", absl::StrCat("the plan executes more than ",
+                                    Counted(kMaxInstructions, "instruction"), " or has more than ",
+                                    Counted(kMaxCells, "slot"), "; it cannot be verified"));
   }
 }
 

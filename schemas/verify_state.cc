@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "schemas/counted.h"
 #include "schemas/verify_execute.h"
 
 namespace planc::verifying {
@@ -114,8 +115,8 @@ void Executor::CheckScalar(int stage, int buffer, ValueRole role, const char* na
     }
   }
   if (value.count != plan_.microbatches || value.contributions != expected) {
-    bad(absl::StrCat("has ", value.count, " contributions, not one of each of ", plan_.microbatches,
-                     " microbatches"));
+    bad(absl::StrCat("has ", value.count, " contributions, not one of each of ",
+                     Counted(plan_.microbatches, "microbatch")));
   }
 }
 
@@ -128,9 +129,10 @@ void Executor::CheckUnits(bool updated) {
         if (updated ? state.updates == 1 : state.ready) continue;
         report_.Add(
             "training",
-            absl::StrCat("stage ", stage, ": unit ", plan_.units[u].name, " in slot ", slot,
-                         updated ? absl::StrCat(" is updated ", state.updates, " times in a step")
-                                 : std::string(" has no initial values")));
+            absl::StrCat(
+                "stage ", stage, ": unit ", plan_.units[u].name, " in slot ", slot,
+                updated ? absl::StrCat(" is updated ", Counted(state.updates, "time"), " in a step")
+                        : std::string(" has no initial values")));
       }
     }
   }

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "schemas/counted.h"
 #include "schemas/verify_report.h"
 
 namespace planc::verifying {
@@ -42,7 +43,7 @@ class StructureCheck {
       if (plan_.mesh[axis] < 1) Bad(absl::StrCat("mesh axis ", AxisName(axis), " is below 1"));
       world = Times(world, std::max<int64_t>(plan_.mesh[axis], 1));
     }
-    if (world > int64_t{1} << 24) Bad(absl::StrCat("the mesh has ", world, " ranks"));
+    if (world > int64_t{1} << 24) Bad(absl::StrCat("the mesh has ", Counted(world, "rank")));
     if (plan_.ranks_per_node < 1 || plan_.ranks_per_node > kMaxNumber) {
       Bad(absl::StrCat("ranks_per_node is ", plan_.ranks_per_node));
     } else if (world % plan_.ranks_per_node != 0) {
@@ -87,8 +88,9 @@ class StructureCheck {
       }
       if (!Sane(buffer.offset) || !Sane(buffer.bytes) ||
           buffer.offset + buffer.bytes > plan_.pools[buffer.pool].stride) {
-        Bad(absl::StrCat("buffer ", buffer.name, " at ", buffer.offset, " with ", buffer.bytes,
-                         " bytes leaves its slot of ", plan_.pools[buffer.pool].stride, " bytes"));
+        Bad(absl::StrCat("buffer ", buffer.name, " at ", buffer.offset, " with ",
+                         Counted(buffer.bytes, "byte"), " leaves its slot of ",
+                         Counted(plan_.pools[buffer.pool].stride, "byte")));
       }
       if (buffer.offset % SizeOf(buffer.dtype) != 0) {
         Bad(absl::StrCat("buffer ", buffer.name, " is not aligned to its elements"));
@@ -122,8 +124,8 @@ class StructureCheck {
       bytes = Times(bytes, size);
     }
     if (bytes != buffer.bytes) {
-      Bad(absl::StrCat("buffer ", buffer.name, " has ", buffer.bytes,
-                       " bytes but its shape on one rank takes ", bytes));
+      Bad(absl::StrCat("buffer ", buffer.name, " has ", Counted(buffer.bytes, "byte"),
+                       " but its shape on one rank takes ", bytes));
     }
   }
 
@@ -226,7 +228,7 @@ class StructureCheck {
     const Stream previous = send ? Stream::kSendPrevious : Stream::kRecvPrevious;
     if (!((delta == 1 && instruction.stream == next) ||
           (delta == -1 && instruction.stream == previous))) {
-      Bad(absl::StrCat(where, ": a transfer by ", delta, " stages cannot use stream ",
+      Bad(absl::StrCat(where, ": a transfer by ", Counted(delta, "stage"), " cannot use stream ",
                        StreamName(instruction.stream)));
     }
   }
@@ -345,7 +347,7 @@ class StructureCheck {
       const int64_t base = rank_class.pool_bases[p];
       if (slots < 0 || !Sane(base) || base % kAlignment != 0) {
         return Bad(absl::StrCat("stage ", rank_class.stage, ": pool ", plan_.pools[p].name,
-                                " is placed at ", base, " with ", slots, " slots"));
+                                " is placed at ", base, " with ", Counted(slots, "slot")));
       }
       if (slots == 0) continue;
       const int64_t end = Plus(base, Times(slots, plan_.pools[p].stride));
@@ -368,9 +370,9 @@ class StructureCheck {
       }
       const char* kind = MemoryKindName(static_cast<MemoryKind>(k));
       if (rank_class.arena_bytes[k] != end) {
-        report_.Add("arena",
-                    absl::StrCat("stage ", rank_class.stage, ": the ", kind, " arena has ",
-                                 rank_class.arena_bytes[k], " bytes, its pools end at ", end));
+        report_.Add("arena", absl::StrCat("stage ", rank_class.stage, ": the ", kind, " arena has ",
+                                          Counted(rank_class.arena_bytes[k], "byte"),
+                                          ", its pools end at ", end));
       }
       if (rank_class.live_bytes[k] < 0 || rank_class.live_bytes[k] > end) {
         report_.Add("arena",

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "schemas/counted.h"
 #include "schemas/verify_report.h"
 
 namespace planc::verifying {
@@ -37,8 +38,8 @@ class TrainingCheck {
     const int64_t step = Times(Times(batch.micro(), plan_.microbatches),
                                Times(plan_.mesh[Axis::kDpReplicate], plan_.mesh[Axis::kDpShard]));
     if (step != batch.global()) {
-      Bad(absl::StrCat(plan_.microbatches, " microbatches on each rank make ", step,
-                       " sequences, the job asks for ", batch.global()));
+      Bad(absl::StrCat(Counted(plan_.microbatches, "microbatch"), " on each rank make ",
+                       Counted(step, "sequence"), ", the job asks for ", batch.global()));
     }
   }
 
@@ -55,7 +56,7 @@ class TrainingCheck {
     }
     layers_ = static_cast<int64_t>(all.size());
     if (plan_.job.has_model() && plan_.job.model().layers() != layers_) {
-      Bad(absl::StrCat("the stages hold ", layers_, " layers, the model has ",
+      Bad(absl::StrCat("the stages hold ", Counted(layers_, "layer"), ", the model has ",
                        plan_.job.model().layers()));
     }
     for (size_t c = 0; c < plan_.classes.size(); ++c) {
@@ -88,11 +89,12 @@ class TrainingCheck {
       if (p->shape.size() == 2) decay = decay + elements == at ? at : kMaxNumber;
     }
     if (at > unit.elements || parameters.empty()) {
-      Bad(absl::StrCat("unit ", unit.name, " has ", unit.elements, " elements for ", at));
+      Bad(absl::StrCat("unit ", unit.name, " has ", Counted(unit.elements, "element"), " for ",
+                       at));
     }
     if (unit.decay_elements != decay) {
-      Bad(absl::StrCat("unit ", unit.name, " decays ", unit.decay_elements,
-                       " elements, its matrices have ", decay));
+      Bad(absl::StrCat("unit ", unit.name, " decays ", Counted(unit.decay_elements, "element"),
+                       ", its matrices have ", decay));
     }
     Holders(unit);
   }
@@ -104,8 +106,8 @@ class TrainingCheck {
       const int64_t slots = rank_class.pool_slots[plan_.buffers[unit.master].pool];
       if (slots > 0) ++holders;
       if (slots != wanted && (unit.per_layer || slots != 0)) {
-        Bad(absl::StrCat("stage ", rank_class.stage, " has ", slots, " slots for unit ", unit.name,
-                         ", not ", wanted));
+        Bad(absl::StrCat("stage ", rank_class.stage, " has ", Counted(slots, "slot"), " for unit ",
+                         unit.name, ", not ", wanted));
       }
     }
     if (holders == 0) Bad(absl::StrCat("no stage holds unit ", unit.name));
@@ -122,7 +124,7 @@ class TrainingCheck {
         if (p.shape[d] < 1 || p.shape[d] > kMaxNumber ||
             p.local_shape[d] != (p.shape[d] + parts - 1) / parts) {
           Bad(absl::StrCat("parameter ", p.name, " has ", p.local_shape[d], " of ", p.shape[d],
-                           " along dimension ", d, " on one of ", parts, " ranks"));
+                           " along dimension ", d, " on one of ", Counted(parts, "rank")));
         }
         elements = Times(elements, std::max<int64_t>(p.shape[d], 0));
       }
@@ -132,8 +134,8 @@ class TrainingCheck {
       }
     }
     if (total != plan_.parameters) {
-      Bad(absl::StrCat("the plan counts ", plan_.parameters, " parameters, its tensors have ",
-                       total));
+      Bad(absl::StrCat("the plan counts ", Counted(plan_.parameters, "parameter"),
+                       ", its tensors have ", total));
     }
   }
 
@@ -189,8 +191,8 @@ class TrainingCheck {
     if (plan_.mesh[Axis::kDpShard] > 1 &&
         instruction.operands[0].shard_stride != unit.master_shard_stride) {
       Bad(absl::StrCat(Where(plan_, b, i), ": master shards lie ",
-                       instruction.operands[0].shard_stride, " bytes apart, unit ", unit.name,
-                       " says ", unit.master_shard_stride));
+                       Counted(instruction.operands[0].shard_stride, "byte"), " apart, unit ",
+                       unit.name, " says ", unit.master_shard_stride));
     }
   }
 

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "compiler/diagnostics/columns.h"
+#include "schemas/counted.h"
 
 namespace planc {
 namespace {
@@ -169,10 +170,6 @@ class TextRenderer {
   std::string out_;
 };
 
-std::string Plural(size_t count, const std::string& noun) {
-  return absl::StrCat(count, " ", noun, count == 1 ? "" : "s");
-}
-
 }  // namespace
 
 std::string RenderText(const DiagnosticList& list, const SourceTexts& sources, bool colour) {
@@ -182,8 +179,8 @@ std::string RenderText(const DiagnosticList& list, const SourceTexts& sources, b
     absl::StrAppend(&text, renderer.Render(diagnostic), "\n");
   }
   if (!list.entries().empty()) {
-    absl::StrAppend(&text, Plural(list.ErrorCount(), "error"), ", ",
-                    Plural(list.WarningCount(), "warning"), "; `planc explain ",
+    absl::StrAppend(&text, Counted(list.ErrorCount(), "error"), ", ",
+                    Counted(list.WarningCount(), "warning"), "; `planc explain ",
                     InfoOf(list.entries().front().code).id, "` says more\n");
   }
   return text;

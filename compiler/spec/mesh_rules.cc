@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/spec/nearest.h"
 #include "compiler/spec/rule.h"
+#include "schemas/counted.h"
 
 namespace planc {
 namespace {
@@ -85,9 +86,10 @@ std::optional<Finding> WorldTooLarge(const Facts& facts) {
   if (facts.world <= kLargestWorld) return std::nullopt;
   return Finding{
       absl::StrCat("the cluster has nodes ", facts.job.cluster().nodes(), " * gpus_per_node ",
-                   facts.job.cluster().gpus_per_node(), " = ", facts.world, " ranks; at most ",
-                   kLargestWorld, " are supported"),
-      absl::StrCat("at most ", kLargestWorld / facts.job.cluster().gpus_per_node(), " nodes")};
+                   facts.job.cluster().gpus_per_node(), " = ", Counted(facts.world, "rank"),
+                   "; at most ", kLargestWorld, " are supported"),
+      absl::StrCat("at most ",
+                   Counted(kLargestWorld / facts.job.cluster().gpus_per_node(), "node"))};
 }
 
 // Sizes of tp that divide what it has to, alone and with another axis that makes up for it.

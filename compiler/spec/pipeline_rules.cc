@@ -5,6 +5,7 @@
 #include "compiler/spec/nearest.h"
 #include "compiler/spec/rule.h"
 #include "compiler/spec/stage_layers.h"
+#include "schemas/counted.h"
 
 namespace planc {
 namespace {
@@ -63,9 +64,9 @@ std::optional<Finding> StageCount(const Facts& facts) {
   const int64_t chunks = facts.job.mesh().pp() * PipelineOf(facts).virtual_stages();
   const int64_t count = PipelineOf(facts).stage_layers_size();
   if (!facts.IsWritten(kStages) || count == chunks) return std::nullopt;
-  return Finding{absl::StrCat("stage_layers has ", count, (count == 1 ? " entry" : " entries"),
-                              ", but pp ", facts.job.mesh().pp(), " * virtual_stages ",
-                              PipelineOf(facts).virtual_stages(), " = ", chunks, " chunks"),
+  return Finding{absl::StrCat("stage_layers has ", Counted(count, "entry"), ", but pp ",
+                              facts.job.mesh().pp(), " * virtual_stages ",
+                              PipelineOf(facts).virtual_stages(), " = ", Counted(chunks, "chunk")),
                  "one entry for each chunk, or remove stage_layers to split evenly"};
 }
 

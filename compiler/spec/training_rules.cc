@@ -9,6 +9,7 @@
 #include "compiler/spec/nearest.h"
 #include "compiler/spec/rule.h"
 #include "compiler/spec/suggest.h"
+#include "schemas/counted.h"
 
 namespace planc {
 namespace {
@@ -30,8 +31,7 @@ std::optional<Finding> BatchProduct(const Facts& facts) {
 std::optional<Finding> BetasCount(const Facts& facts) {
   const int count = facts.job.optimizer().betas_size();
   if (count == 2) return std::nullopt;
-  return Finding{absl::StrCat("optimizer.betas has ", count, (count == 1 ? " entry" : " entries"),
-                              ", but needs 2"),
+  return Finding{absl::StrCat("optimizer.betas has ", Counted(count, "entry"), ", but needs 2"),
                  "optimizer.betas: [0.9, 0.95]",
                  {{{"optimizer.betas", "[0.9, 0.95]"}}}};
 }

@@ -11,6 +11,7 @@
 #include "absl/strings/str_split.h"
 #include "compiler/diagnostics/columns.h"
 #include "compiler/spec/yaml_syntax.h"
+#include "schemas/counted.h"
 #include "yaml-cpp/eventhandler.h"
 #include "yaml-cpp/exceptions.h"
 #include "yaml-cpp/mark.h"
@@ -242,8 +243,8 @@ std::optional<Node> ReadYaml(const std::string& file, const std::string& text, i
   if (diagnostics.ErrorCount() != errors_before) return std::nullopt;
   if (too_large) {
     diagnostics.Add(DiagnosticCode::kFileTooLarge, Span{file, 0, 0, 0},
-                    absl::StrCat("the file has ", text.size(), " bytes; a job file has at most ",
-                                 kMaxFileBytes));
+                    absl::StrCat("the file has ", Counted(text.size(), "byte"),
+                                 "; a job file has at most ", kMaxFileBytes));
     return std::nullopt;
   }
   CheckYamlText(file, text, line_offset, diagnostics);

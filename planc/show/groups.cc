@@ -5,6 +5,7 @@
 #include "absl/strings/str_join.h"
 #include "planc/show/show.h"
 #include "planc/text.h"
+#include "schemas/counted.h"
 
 namespace planc {
 namespace {
@@ -36,8 +37,8 @@ void AddKind(const ShowInput& input, const GroupKind& kind, ShowSection* section
   const Plan& plan = input.plan;
   const int64_t size = GroupSize(plan.mesh, kind);
   const int64_t count = GroupCount(plan.mesh, kind);
-  absl::StrAppend(&section->text, "  ", kind.name, ": ", count, count == 1 ? " group" : " groups",
-                  " of ", size, size == 1 ? " rank" : " ranks", " over ", AxesText(kind), "\n");
+  absl::StrAppend(&section->text, "  ", kind.name, ": ", Counted(count, "group"), " of ",
+                  Counted(size, "rank"), " over ", AxesText(kind), "\n");
   nlohmann::ordered_json data = {{"name", kind.name}, {"groups", count}, {"size", size}};
   data["axes"] = AxesText(kind);
   data["members"] = nlohmann::ordered_json::array();
@@ -53,7 +54,8 @@ void AddKind(const ShowInput& input, const GroupKind& kind, ShowSection* section
     absl::StrAppend(&section->text, "    ", MembersText(plan, groups[i], kRangesShown), "\n");
   }
   if (groups.size() > kGroupsShown) {
-    absl::StrAppend(&section->text, "    ... and ", groups.size() - kGroupsShown, " more groups\n");
+    absl::StrAppend(&section->text, "    ... and ",
+                    Counted(groups.size() - kGroupsShown, "more group"), "\n");
   }
   section->data.push_back(std::move(data));
 }

@@ -54,8 +54,8 @@ void AddClass(const Plan& plan, const MemoryClass& memory, std::string* text,
   const RankClass& rank_class = *memory.first;
   const int64_t ranks = static_cast<int64_t>(memory.stages.size()) * plan.mesh.WorldSize() /
                         std::max<int64_t>(1, plan.mesh[Axis::kPp]);
-  absl::StrAppend(text, "  each of the ", ranks, " ranks of stage ", RangesText(memory.stages),
-                  "\n");
+  absl::StrAppend(text, ranks == 1 ? "  the rank" : absl::StrCat("  each of the ", ranks, " ranks"),
+                  " of stage ", RangesText(memory.stages), "\n");
   TextTable table({"kind", ">arena", ">bytes", ">most live", ">ratio"});
   nlohmann::ordered_json data = {{"stages", memory.stages}, {"ranks", ranks}};
   for (int kind = 0; kind < kMemoryKindCount; ++kind) {

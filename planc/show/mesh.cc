@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "planc/show/show.h"
 #include "planc/text.h"
+#include "schemas/counted.h"
 
 namespace planc {
 namespace {
@@ -112,7 +113,8 @@ ShowSection ShowMesh(const ShowInput& input) {
   const bool elide = nodes > 2 * kNodesShown;
   for (int64_t node = 0; node < nodes; ++node) {
     if (elide && node == kNodesShown) {
-      absl::StrAppend(&section.text, "  ... ", nodes - kNodesShown - 1, " more nodes ...\n");
+      absl::StrAppend(&section.text, "  ... ", Counted(nodes - kNodesShown - 1, "more node"),
+                      " ...\n");
       node = nodes - 1;
     }
     section.text += NodeText(plan, node);

@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "planc/show/show.h"
 #include "planc/text.h"
+#include "schemas/counted.h"
 
 namespace planc {
 namespace {
@@ -68,8 +69,8 @@ ShowSection ShowRanks(const ShowInput& input) {
   section.text = Wrap(table.Text(2), 4);
   const int64_t left_out = world - static_cast<int64_t>(section.data.size());
   if (left_out > 0 && input.rank < 0) {
-    absl::StrAppend(&section.text, "  ... and ", left_out,
-                    " more ranks, which differ from the one of their stage in shards only\n");
+    absl::StrAppend(&section.text, "  ... and ", Counted(left_out, "more rank"),
+                    ", which differ from the one of their stage in shards only\n");
   }
   return section;
 }

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "planc/text.h"
+#include "schemas/counted.h"
 
 namespace planc {
 
@@ -79,7 +80,7 @@ std::string MembersText(const Plan& plan, const std::vector<int64_t>& ranks, siz
   }
   std::string text = absl::StrJoin(ranges, " ");
   if (shown < ranks.size()) {
-    absl::StrAppend(&text, " ... and ", ranks.size() - shown, " more ranks");
+    absl::StrAppend(&text, " ... and ", Counted(ranks.size() - shown, "more rank"));
   }
   return text;
 }

@@ -11,6 +11,7 @@
 #include "planc/show/show.h"
 #include "planc/text.h"
 #include "runtime/checkpoint/checkpoint_size.h"
+#include "schemas/counted.h"
 
 namespace planc {
 namespace {
@@ -83,17 +84,17 @@ int64_t ProgramInstructions(const Plan& plan) {
 std::string ModelLine(const proto::Model& model) {
   return absl::StrCat(model.preset().empty() ? Spelling(proto::Family_descriptor(), model.family())
                                              : model.preset(),
-                      ", ", model.layers(), " layers, hidden ", model.hidden(), ", heads ",
-                      model.heads(), ", kv heads ", model.kv_heads(), ", vocabulary ",
+                      ", ", Counted(model.layers(), "layer"), ", hidden ", model.hidden(),
+                      ", heads ", model.heads(), ", kv heads ", model.kv_heads(), ", vocabulary ",
                       model.vocab());
 }
 
 std::string BatchLine(const Plan& plan) {
   const proto::Batch& batch = plan.job.batch();
-  return absl::StrCat(batch.global(), " sequences of ", batch.sequence(),
-                      " tokens = ", GroupedText(batch.global() * batch.sequence()),
-                      " tokens a step; micro ", batch.micro(), ", ", plan.microbatches,
-                      " microbatches a rank");
+  return absl::StrCat(
+      Counted(batch.global(), "sequence"), " of ", Counted(batch.sequence(), "token"), " = ",
+      Counted(GroupedText(batch.global() * batch.sequence()), "token"), " a step; micro ",
+      batch.micro(), ", ", Counted(plan.microbatches, "microbatch"), " a rank");
 }
 
 std::string PrecisionLine(const proto::Job& job) {
@@ -105,7 +106,7 @@ std::string PrecisionLine(const proto::Job& job) {
 }
 
 std::string ProofLine(const Certificate& certificate) {
-  return absl::StrCat(GroupedText(certificate.instructions), " instructions, ",
+  return absl::StrCat(Counted(GroupedText(certificate.instructions), "instruction"), ", ",
                       GroupedText(certificate.collectives), " collectives, ",
                       GroupedText(certificate.transfers), " transfers and ",
                       GroupedText(certificate.order_checks), " pairs of accesses");
@@ -130,9 +131,8 @@ ShowSection ShowSummary(const ShowInput& input) {
   Line("model", ModelLine(job.model()), &text);
   Line("parameters", GroupedText(plan.parameters), &text);
   Line("cluster",
-       absl::StrCat(job.cluster().nodes(), job.cluster().nodes() == 1 ? " node of " : " nodes of ",
-                    plan.ranks_per_node, " ", job.cluster().device(), " = ", plan.mesh.WorldSize(),
-                    plan.mesh.WorldSize() == 1 ? " rank" : " ranks"),
+       absl::StrCat(Counted(job.cluster().nodes(), "node"), " of ", plan.ranks_per_node, " ",
+                    job.cluster().device(), " = ", Counted(plan.mesh.WorldSize(), "rank")),
        &text);
   Line("mesh", MeshText(plan), &text);
   Line("parallelism",
@@ -154,8 +154,9 @@ ShowSection ShowSummary(const ShowInput& input) {
          &text);
   }
   Line("program",
-       absl::StrCat(ProgramInstructions(plan), " instructions in ", plan.blocks.size(), " blocks, ",
-                    plan.classes.size(), " rank classes"),
+       absl::StrCat(Counted(ProgramInstructions(plan), "instruction"), " in ",
+                    Counted(plan.blocks.size(), "block"), ", ",
+                    Counted(plan.classes.size(), "rank class")),
        &text);
   Line("proven", "no deadlock, no unordered or out-of-bounds access, no missing reduction", &text);
   Line("proof", ProofLine(input.certificate), &text);

@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "planc/show/show.h"
 #include "planc/text.h"
+#include "schemas/counted.h"
 
 namespace planc {
 namespace {
@@ -123,7 +124,8 @@ ShowSection ShowTimeline(const ShowInput& input) {
   for (size_t stage = 0; stage < stages; ++stage) {
     if (input.rank >= 0 && stage != only) continue;
     if (input.rank < 0 && stages > 2 * kStagesShown && stage == kStagesShown) {
-      absl::StrAppend(&section.text, "  ... ", stages - 2 * kStagesShown, " more stages ...\n");
+      absl::StrAppend(&section.text, "  ... ", Counted(stages - 2 * kStagesShown, "more stage"),
+                      " ...\n");
       stage = stages - kStagesShown;
     }
     AppendStage(input.plan, schedule, stage, &section);

@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "schemas/counted.h"
 #include "schemas/job_value.h"
 #include "schemas/options.pb.h"
 
@@ -96,7 +97,7 @@ std::string MeshSizesText(const proto::Mesh& mesh) {
     if (size > 1) parts.push_back(absl::StrCat(name, " ", size));
   }
   if (ranks == 1) return "one rank";
-  return absl::StrCat(absl::StrJoin(parts, " "), " (", ranks, " ranks)");
+  return absl::StrCat(absl::StrJoin(parts, " "), " (", Counted(ranks, "rank"), ")");
 }
 
 }  // namespace planc

@@ -12,6 +12,7 @@
 #include "runtime/checkpoint/manifest.h"
 #include "runtime/checkpoint/resume_check.h"
 #include "runtime/data/mapped_file.h"
+#include "schemas/counted.h"
 #include "schemas/status.h"
 
 namespace planc {
@@ -70,9 +71,9 @@ class Resume {
       if (newest_defect.empty()) newest_defect = defect;
       notices_.push_back(absl::StrCat("warning: passing over ", path, ": ", defect));
     }
-    return absl::DataLossError(
-        absl::StrCat(directory, ": none of ", entries.size(),
-                     " checkpoints can be read; the newest: ", newest_defect));
+    return absl::DataLossError(absl::StrCat(directory, ": none of ",
+                                            Counted(entries.size(), "checkpoint"),
+                                            " can be read; the newest: ", newest_defect));
   }
 
  private:

@@ -11,6 +11,7 @@
 #include "glog/logging.h"
 #include "runtime/checkpoint/durable_file.h"
 #include "runtime/checkpoint/json_fields.h"
+#include "schemas/counted.h"
 #include "schemas/status.h"
 
 namespace planc {
@@ -125,8 +126,8 @@ absl::StatusOr<SafetensorsFile> SafetensorsFile::Open(const std::string& path, T
   PLANC_RETURN_IF_ERROR(WithContext(result.file_.Fetch(result.file_.data(), kLengthBytes), path));
   std::memcpy(&length, result.file_.data(), kLengthBytes);
   if (length > static_cast<uint64_t>(result.file_.size() - kLengthBytes)) {
-    return Damaged(path,
-                   absl::StrCat("header of ", length, " bytes in a file of ", result.file_.size()));
+    return Damaged(path, absl::StrCat("header of ", Counted(length, "byte"), " in a file of ",
+                                      result.file_.size()));
   }
   PLANC_RETURN_IF_ERROR(result.Parse(path, static_cast<int64_t>(length), types));
   return result;
@@ -162,9 +163,10 @@ absl::Status SafetensorsFile::Parse(const std::string& path, int64_t header_byte
     if (offsets[0] > offsets[1] || offsets[1] > data_bytes || elements < 0 ||
         elements > data_bytes / element_bytes ||
         offsets[1] - offsets[0] != elements * element_bytes) {
-      return Damaged(path, absl::StrCat("tensor ", key, ": bytes ", offsets[0], " to ", offsets[1],
-                                        " do not hold its ", elements, " elements, or lie outside",
-                                        " the ", data_bytes, " bytes of data"));
+      return Damaged(
+          path, absl::StrCat("tensor ", key, ": bytes ", offsets[0], " to ", offsets[1],
+                             " do not hold its ", Counted(elements, "element"), ", or lie outside",
+                             " the ", Counted(data_bytes, "byte"), " of data"));
     }
     tensor.data = data + offsets[0];
     tensor.bytes = offsets[1] - offsets[0];
@@ -178,8 +180,8 @@ absl::Status SafetensorsFile::Parse(const std::string& path, int64_t header_byte
     reached = end;
   }
   if (reached != data_bytes) {
-    return Damaged(path,
-                   absl::StrCat(data_bytes, " bytes of data, but its tensors have ", reached));
+    return Damaged(path, absl::StrCat(Counted(data_bytes, "byte"),
+                                      " of data, but its tensors have ", reached));
   }
   return absl::OkStatus();
 }

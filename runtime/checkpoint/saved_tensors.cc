@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "schemas/counted.h"
 #include "schemas/status.h"
 
 namespace planc {
@@ -65,7 +66,7 @@ absl::Status SavedTensors::Read(const std::string& parameter, StateKind kind, co
   if (found == BoxElements(box)) return absl::OkStatus();
   return absl::DataLossError(absl::StrCat(
       checkpoint_, "/", kManifestName, ": ", StateKindName(kind), " of ", parameter, ": ",
-      BoxElements(box) - found, " elements of the part ", BoxText(box), " are missing"));
+      Counted(BoxElements(box) - found, "element"), " of the part ", BoxText(box), " are missing"));
 }
 
 absl::StatusOr<const float*> SavedTensors::Tensor(const SavedTensor& tensor) {
@@ -98,8 +99,9 @@ absl::StatusOr<const SafetensorsFile*> SavedTensors::File(const std::string& nam
   }
   PLANC_ASSIGN_OR_RETURN(SafetensorsFile file, SafetensorsFile::Open(path));
   if (file.bytes() != listed->second.bytes) {
-    return absl::DataLossError(absl::StrCat(path, ": has ", file.bytes(), " bytes, not the ",
-                                            listed->second.bytes, " that were written"));
+    return absl::DataLossError(absl::StrCat(path, ": has ", Counted(file.bytes(), "byte"),
+                                            ", not the ", listed->second.bytes,
+                                            " that were written"));
   }
   if (file.header_checksum() != listed->second.header_checksum) {
     return absl::DataLossError(

@@ -9,6 +9,7 @@
 #include "runtime/checkpoint/manifest.h"
 #include "runtime/checkpoint/saved_tensors.h"
 #include "runtime/checkpoint/shard_boxes.h"
+#include "schemas/counted.h"
 #include "schemas/status.h"
 
 namespace planc {
@@ -31,8 +32,8 @@ std::string CoverageDefect(const std::vector<int64_t>& shape,
     covered += BoxElements(pieces[i].box);
   }
   if (covered == BoxElements(whole)) return "";
-  return absl::StrCat(BoxElements(whole) - covered, " of ", BoxElements(whole),
-                      " elements are missing");
+  return absl::StrCat(BoxElements(whole) - covered, " of ", Counted(BoxElements(whole), "element"),
+                      " are missing");
 }
 
 // What lies in the folder and is not part of the checkpoint.

@@ -4,6 +4,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "schemas/counted.h"
 
 namespace planc {
 namespace {
@@ -58,8 +59,9 @@ absl::StatusOr<MegatronIndex> ReadMegatronIndex(const MappedFile& file, const st
   const bool fits = sequences >= 0 && documents >= 0 && sequences <= rest / 12 &&
                     documents <= (rest - sequences * 12) / 8;
   if (!fits) {
-    return IndexError(name, absl::StrCat("too short for ", sequences, " sequences and ", documents,
-                                         " document entries: ", file.size(), " bytes"));
+    return IndexError(name, absl::StrCat("too short for ", Counted(sequences, "sequence"), " and ",
+                                         Counted(documents, "document entry"), ": ",
+                                         Counted(file.size(), "byte")));
   }
   const char* const lengths = data + kHeaderBytes;
   const char* const offsets = lengths + sequences * 4;

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/data/permutation.h"
+#include "schemas/counted.h"
 #include "schemas/status.h"
 
 namespace planc {
@@ -19,10 +20,11 @@ absl::StatusOr<std::unique_ptr<TokenStream>> OpenStream(
   if (!stream.ok()) return WithContext(stream.status(), key);
   const int64_t needed = job.batch().sequence() + 1;
   if ((*stream)->tokens() < needed) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        key, ": ", paths.empty() ? "no files" : PathIn(directory, paths[0]),
-        paths.size() > 1 ? absl::StrCat(" and ", paths.size() - 1, " more") : "", ": ",
-        (*stream)->tokens(), " tokens, but one window needs batch.sequence + 1 = ", needed));
+    return absl::InvalidArgumentError(
+        absl::StrCat(key, ": ", paths.empty() ? "no files" : PathIn(directory, paths[0]),
+                     paths.size() > 1 ? absl::StrCat(" and ", paths.size() - 1, " more") : "", ": ",
+                     Counted((*stream)->tokens(), "token"),
+                     ", but one window needs batch.sequence + 1 = ", needed));
   }
   return stream;
 }
@@ -65,8 +67,8 @@ absl::Status TokenLoader::Load(const MicrobatchPosition& position, int64_t shift
                                int32_t* out) const {
   const int64_t micro = position.rows / sequence_;
   if (position.rows % sequence_ != 0) {
-    return absl::InternalError(
-        absl::StrCat(position.rows, " rows are not whole sequences of ", sequence_, " tokens"));
+    return absl::InternalError(absl::StrCat(position.rows, " rows are not whole sequences of ",
+                                            Counted(sequence_, "token")));
   }
   for (int64_t i = 0; i < micro; ++i) {
     const int64_t index =

@@ -12,6 +12,7 @@
 #include "runtime/data/file_kind.h"
 #include "runtime/data/megatron_index.h"
 #include "runtime/data/token_header.h"
+#include "schemas/counted.h"
 #include "schemas/status.h"
 
 namespace planc {
@@ -125,8 +126,9 @@ absl::StatusOr<TokenFile> OpenMegatron(const std::string& path) {
   PLANC_ASSIGN_OR_RETURN(file.file, MappedFile::Open(file.name));
   PLANC_RETURN_IF_ERROR(CountTokens(&file));
   if (file.tokens != index.tokens) {
-    return absl::InvalidArgumentError(absl::StrCat(file.name, ": holds ", file.tokens,
-                                                   " tokens, but its index lists ", index.tokens));
+    return absl::InvalidArgumentError(absl::StrCat(file.name, ": holds ",
+                                                   Counted(file.tokens, "token"),
+                                                   ", but its index lists ", index.tokens));
   }
   return file;
 }

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
 #include "runtime/device/host_stream.h"
+#include "schemas/counted.h"
 
 namespace planc {
 namespace {
@@ -62,8 +63,9 @@ class HostDevice : public Device {
     if (bytes == 0) return nullptr;
     const int64_t available = AvailableBytes();
     if (available >= 0 && bytes > available) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat("host memory: ", bytes, " bytes asked, ", available, " bytes available"));
+      return absl::ResourceExhaustedError(absl::StrCat("host memory: ", Counted(bytes, "byte"),
+                                                       " asked, ", Counted(available, "byte"),
+                                                       " available"));
     }
     // Large arenas start on a huge page; the slack around them stays untouched and so costs
     // nothing.
@@ -72,8 +74,8 @@ class HostDevice : public Device {
     void* const mapping =
         mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (mapping == MAP_FAILED) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat("host memory: mmap of ", length, " bytes: ", std::strerror(errno)));
+      return absl::ResourceExhaustedError(absl::StrCat(
+          "host memory: mmap of ", Counted(length, "byte"), ": ", std::strerror(errno)));
     }
     std::byte* memory = static_cast<std::byte*>(mapping);
     if (huge) memory = TrimToHugePage(memory, length, RoundUp(bytes, kPageBytes));

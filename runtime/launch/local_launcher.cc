@@ -8,6 +8,7 @@
 #include "runtime/launch/rank_attempt.h"
 #include "runtime/launch/rank_process.h"
 #include "runtime/launch/signal_queue.h"
+#include "schemas/counted.h"
 #include "schemas/status.h"
 
 namespace planc {
@@ -51,8 +52,9 @@ class RestartPolicy {
       return std::nullopt;
     }
     if (used_ >= options_.restarts) {
-      std::cerr << "planc: " << used_ << " restarts without a new checkpoint (run.restarts is "
-                << options_.restarts << "): giving up" << std::endl;
+      std::cerr << "planc: " << Counted(used_, "restart")
+                << " without a new checkpoint (run.restarts is " << options_.restarts
+                << "): giving up" << std::endl;
       return std::nullopt;
     }
     previous_ = end;

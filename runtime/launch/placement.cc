@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "schemas/counted.h"
 
 namespace planc {
 namespace {
@@ -98,9 +99,9 @@ absl::Status CheckPlacement(const std::vector<RankPlace>& places, int64_t ranks_
   }
   if (problem.empty()) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
-      "the mesh has ", ranks_per_node, " neighbouring ranks on each of ", ranks / ranks_per_node,
-      " machines, but ", problem, " (", MachineList(places), "): start it with\n  ",
-      StartCommand(source, ranks / ranks_per_node, ranks_per_node)));
+      "the mesh has ", ranks_per_node, " neighbouring ranks on each of ",
+      Counted(ranks / ranks_per_node, "machine"), ", but ", problem, " (", MachineList(places),
+      "): start it with\n  ", StartCommand(source, ranks / ranks_per_node, ranks_per_node)));
 }
 
 std::string NetworkAddress(const std::vector<RankPlace>& places) {

@@ -11,6 +11,7 @@
 #include "runtime/process_group/shared_memory_group.h"
 #include "runtime/process_group/store_client.h"
 #include "runtime/process_group/store_server.h"
+#include "schemas/counted.h"
 #include "schemas/status.h"
 
 namespace planc {
@@ -33,8 +34,8 @@ std::string KeyPrefix(const LaunchConfig& launch) {
 absl::Status CheckWorld(const Plan& plan, int64_t rank, int64_t world_size) {
   const int64_t ranks = plan.mesh.WorldSize();
   if (ranks == world_size && rank >= 0 && rank < ranks) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "the plan is for ", ranks, " ranks, but this is rank ", rank, " of ", world_size));
+  return absl::InvalidArgumentError(absl::StrCat("the plan is for ", Counted(ranks, "rank"),
+                                                 ", but this is rank ", rank, " of ", world_size));
 }
 
 // Every rank tells where it runs; rank 0 compares that with the mesh. Returns this rank's address

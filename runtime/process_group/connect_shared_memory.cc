@@ -7,6 +7,7 @@
 #include "runtime/process_group/group_checks.h"
 #include "runtime/process_group/shared_exchange.h"
 #include "runtime/process_group/shared_memory_group.h"
+#include "schemas/counted.h"
 #include "schemas/status.h"
 
 namespace planc {
@@ -62,8 +63,8 @@ absl::StatusOr<std::string> MakeMemory(const Meeting& meeting, const GroupMember
   const int64_t members = membership.size();
   absl::StatusOr<std::unique_ptr<SharedSegment>> created =
       members > SharedExchange::kMostMembers
-          ? absl::UnavailableError(
-                absl::StrCat("the group has more than ", SharedExchange::kMostMembers, " members"))
+          ? absl::UnavailableError(absl::StrCat("the group has more than ",
+                                                Counted(SharedExchange::kMostMembers, "member")))
           : SharedSegment::Create(SharedExchange::Bytes(members), membership.index);
   std::string reason(created.status().message());
   PLANC_RETURN_IF_ERROR(meeting.TellOthers(

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
+#include "schemas/counted.h"
 #include "schemas/status.h"
 
 namespace planc {
@@ -20,7 +21,8 @@ std::string RankList(const std::vector<int64_t>& ranks) {
   if (named.size() > kRanksNamed) named.resize(kRanksNamed);
   std::string text =
       absl::StrCat(ranks.size() == 1 ? "rank " : "ranks ", absl::StrJoin(named, ", "));
-  if (ranks.size() > kRanksNamed) absl::StrAppend(&text, ", ... (", ranks.size(), " ranks)");
+  if (ranks.size() > kRanksNamed)
+    absl::StrAppend(&text, ", ... (", Counted(ranks.size(), "rank"), ")");
   return text;
 }
 

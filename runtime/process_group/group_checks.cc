@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "runtime/process_group/ordered_reduce.h"
+#include "schemas/counted.h"
 
 namespace planc {
 namespace {
@@ -34,8 +35,8 @@ absl::Status CheckReducible(const GroupMembership& membership, const char* opera
 absl::Status CheckPeer(const GroupMembership& membership, const char* operation, int64_t peer) {
   if (peer >= 0 && peer < membership.size() && peer != membership.index) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("group ", membership.name, ": ", operation,
-                                                 ": no peer ", peer, " among ", membership.size(),
-                                                 " members"));
+                                                 ": no peer ", peer, " among ",
+                                                 Counted(membership.size(), "member")));
 }
 
 absl::Status AbortedCall(const GroupMembership& membership, const char* operation,

@@ -14,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "schemas/counted.h"
 #include "schemas/status.h"
 
 namespace planc {
@@ -89,8 +90,8 @@ absl::StatusOr<std::unique_ptr<SharedSegment>> SharedSegment::Create(int64_t byt
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 &&
       limit.rlim_cur < static_cast<rlim_t>(kHeaderBytes + bytes)) {
     // To exceed it is the end of the process, not an error.
-    return absl::UnavailableError(
-        absl::StrCat("files of more than ", limit.rlim_cur, " bytes are forbidden (ulimit -f)"));
+    return absl::UnavailableError(absl::StrCat(
+        "files of more than ", Counted(limit.rlim_cur, "byte"), " are forbidden (ulimit -f)"));
   }
   // Sealed: nobody can take mapped memory away from the others.
   if (ftruncate(descriptor, kHeaderBytes + bytes) != 0 ||

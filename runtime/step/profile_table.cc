@@ -11,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "runtime/step/op_family.h"
 #include "runtime/step/profile_summary.h"
+#include "schemas/counted.h"
 #include "schemas/opcode.h"
 
 namespace planc {
@@ -73,9 +74,8 @@ std::vector<int> LongestFirst(const std::array<OpTotal, kSize>& totals) {
 }
 
 std::string RatesText(const MachineRates& rates) {
-  std::string text =
-      absl::StrFormat("measured with %d thread%s: products fp32 %.1f GFLOP/s, ", rates.threads,
-                      rates.threads == 1 ? "" : "s", rates.fp32_flops * 1e-9);
+  std::string text = absl::StrFormat("measured with %s: products fp32 %.1f GFLOP/s, ",
+                                     Counted(rates.threads, "thread"), rates.fp32_flops * 1e-9);
   if (rates.bf16_flops > 0) {
     absl::StrAppendFormat(&text, "bf16 %.1f GFLOP/s, ", rates.bf16_flops * 1e-9);
   }

@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/step/workspace.h"
+#include "schemas/counted.h"
 #include "schemas/status.h"
 
 namespace planc {
@@ -88,8 +89,8 @@ absl::Status Session::BindResources(const Instruction& instruction, PreparedInst
   if (prepared->threads == 0) {
     const int operand = OperandIndex(instruction.opcode, "workspace");
     return absl::InternalError(absl::StrCat(
-        "the kernel needs ", WantedWorkspaceBytes(plan_, instruction, 1),
-        " bytes of workspace; the plan gives it ", instruction.operands[operand].bytes));
+        "the kernel needs ", Counted(WantedWorkspaceBytes(plan_, instruction, 1), "byte"),
+        " of workspace; the plan gives it ", instruction.operands[operand].bytes));
   }
   switch (TraitsOf(instruction.opcode).kind) {
     case OpcodeKind::kCollective:
