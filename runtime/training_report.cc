@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "runtime/data/mapped_file.h"
 #include "runtime/device/host_device.h"
+#include "runtime/launch/terminal.h"
 #include "runtime/metrics/loss_curve.h"
 #include "runtime/metrics/memory_table.h"
 #include "runtime/metrics/step_metrics.h"
@@ -104,7 +105,7 @@ TrainingReport::TrainingReport(const Session& session, const LaunchConfig& launc
       flops_per_step_(ModelFlopsPerStep(session.plan())) {
   if (options.profile) profile_ = std::make_unique<RankProfile>(InstructionsPerStream(session));
   if (speaks_ && options.out != nullptr) {
-    progress_ = std::make_unique<Progress>(*options.out, launch.terminal, end);
+    progress_ = std::make_unique<Progress>(*options.out, launch.terminal, end, &TerminalColumns);
   }
 }
 

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/launch/hostlist.h"
 #include "runtime/launch/placement.h"
+#include "runtime/launch/terminal.h"
 #include "schemas/status.h"
 
 namespace planc {
@@ -226,7 +227,12 @@ absl::StatusOr<LaunchConfig> DetectLaunch(const Environment& environment, int co
 }
 
 absl::StatusOr<LaunchConfig> DetectLaunch() {
-  return DetectLaunch(ProcessEnvironment(), AvailableCores());
+  const Environment environment = ProcessEnvironment();
+  PLANC_ASSIGN_OR_RETURN(LaunchConfig launch, DetectLaunch(environment, AvailableCores()));
+  if (launch.source == LaunchSource::kAlone) {
+    launch.terminal = isatty(STDOUT_FILENO) == 1 && TerminalRewrites(environment);
+  }
+  return launch;
 }
 
 int AvailableCores() {

@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
+#include "runtime/launch/terminal.h"
 #include "schemas/status.h"
 
 namespace planc {
@@ -64,7 +65,7 @@ absl::Status RankAttempt::Start() {
   steps_.emplace(std::move(steps));
   PLANC_ASSIGN_OR_RETURN(const Socket listener, ListenOn(kLocalHost, 0));
   PLANC_ASSIGN_OR_RETURN(const int port, BoundPort(listener));
-  const bool terminal = isatty(STDOUT_FILENO) != 0;
+  const bool terminal = isatty(STDOUT_FILENO) == 1 && TerminalRewrites(ProcessEnvironment());
   for (int64_t rank = 0; rank < options_.world_size; ++rank) {
     PLANC_RETURN_IF_ERROR(StartOne(rank, listener, port, terminal));
   }

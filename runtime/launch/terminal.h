@@ -12,6 +12,10 @@ bool TerminalRewrites(const Environment& environment);
 // anything.
 bool ColourSuits(const Environment& environment);
 
+// Columns of the terminal that this process writes to, now: of standard output, or, behind a pipe
+// of the launcher, of the controlling terminal. 0 when there is none.
+int TerminalColumns();
+
 }  // namespace planc
 
 #endif  // PLANC_RUNTIME_LAUNCH_TERMINAL_H_

@@ -90,5 +90,71 @@ TEST(ProgressTest, NoEscapeCodesUnlessOnATerminal) {
             rewrite + line + rewrite + line + rewrite + "a note\n" + rewrite + line + "\n");
 }
 
+TEST(ProgressTest, NarrowTerminalsLeaveOutWhatMattersLeast) {
+  StepMetrics metrics = Metrics();
+  metrics.mfu = 0.381;
+  const auto line = [&](int columns) { return ProgressLine(metrics, 1000, 0.2, columns); };
+  EXPECT_EQ(line(100), ProgressLine(metrics, 1000));
+  EXPECT_EQ(line(80), "step  120/1000  loss 3.2145  grad 0.812  41.2k tok/s  mfu 38.1%  eta 2m56s");
+  EXPECT_EQ(line(70), "step  120/1000  loss 3.2145  grad 0.812  41.2k tok/s  eta 2m56s");
+  EXPECT_EQ(line(40), "step  120/1000  loss 3.2145  eta 2m56s");
+  EXPECT_EQ(line(30), "step  120/1000  loss 3.2145");
+  EXPECT_EQ(line(20), "step  120/1000");
+  EXPECT_EQ(line(5), "step ");
+  for (int columns = 1; columns < 120; ++columns) {
+    EXPECT_LE(line(columns).size(), static_cast<size_t>(columns));
+  }
+}
+
+TEST(ProgressTest, AsksForTheWidthBeforeEachLine) {
+  std::ostringstream live;
+  int width = 41;
+  Progress progress(live, true, 1000, [&] { return width; });
+  const absl::Time now = absl::UnixEpoch();
+  progress.Show(Metrics(), now);
+  EXPECT_EQ(live.str(), "\r\x1b[2Kstep  120/1000  loss 3.2145  eta 2m56s");
+  live.str("");
+  width = 21;
+  progress.Show(Metrics(), now);
+  EXPECT_EQ(live.str(), "\r\x1b[2Kstep  120/1000");
+  live.str("");
+  width = 0;  // unknown
+  progress.Show(Metrics(), now);
+  EXPECT_EQ(live.str(), "\r\x1b[2K" + ProgressLine(Metrics(), 1000));
+}
+
+TEST(StepPaceTest, ForgetsTheWarmUpAndSmoothsTheRest) {
+  StepPace pace;
+  EXPECT_EQ(pace.SecondsPerStep(), 0);
+  absl::Time now = absl::UnixEpoch();
+  pace.Add(1, 30, now);
+  EXPECT_EQ(pace.SecondsPerStep(), 30);
+  for (int step = 2; step <= 40; ++step) {
+    now += absl::Seconds(1);
+    pace.Add(step, 1, now);
+    EXPECT_DOUBLE_EQ(pace.SecondsPerStep(), 1);
+  }
+  now += absl::Seconds(3);
+  pace.Add(41, 3, now);  // one slow step hardly matters ...
+  EXPECT_LT(pace.SecondsPerStep(), 1.1);
+  for (int step = 42; step <= 200; ++step) {
+    now += absl::Seconds(3);
+    pace.Add(step, 3, now);
+  }
+  EXPECT_NEAR(pace.SecondsPerStep(), 3, 0.05);  // ... but a new pace does
+}
+
+TEST(StepPaceTest, CountsWhatLiesBetweenTheSteps) {
+  StepPace pace;
+  absl::Time now = absl::UnixEpoch();
+  pace.Add(10, 1, now);
+  for (int step = 20; step <= 100; step += 10) {
+    now += absl::Seconds(10 + 5);  // ten steps and a validation
+    pace.Add(step, 1, now);
+    pace.Add(step, 1, now);  // the row is shown again
+  }
+  EXPECT_DOUBLE_EQ(pace.SecondsPerStep(), 1.5);
+}
+
 }  // namespace
 }  // namespace planc
