@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
 #include "planc/exit_code_text.h"
 #include "planc/text.h"
 
@@ -194,18 +195,19 @@ std::string ManPage(const CommandInfo& command, const std::string& version) {
   std::string text = ManHead("planc-" + command.name, command.summary, version);
   absl::StrAppend(&text, ".SH SYNOPSIS\n.nf\n");
   std::string usage = UsageText(command);
-  usage.erase(0, 7);  // "usage: "
+  usage.erase(0, 7);  // "usage: ", and what keeps other lines below it
+  usage = absl::StrReplaceAll(usage, {{"\n       planc", "\nplanc"}});
   absl::StrAppend(&text, Roff(usage), ".fi\n.SH DESCRIPTION\n", Roff(command.description), "\n");
   for (const ActionInfo& action : command.actions) {
     absl::StrAppend(
         &text, ".SH ", Roff(absl::StrCat("ACTION ", Call(action.name, ""))), "\n.B ",
         Roff(absl::StrCat("planc ", command.name, " ", Call(action.name, action.arguments))),
-        "\n.PP\n", Roff(action.summary), ".\n", ManFlags(action.flags));
+        "\n.PP\n", Roff(action.summary), "\n", ManFlags(action.flags));
   }
   absl::StrAppend(&text, ".SH OPTIONS\n", ManFlags(command.flags), ManFlags(CommonFlags()));
   absl::StrAppend(&text, ".SH EXAMPLES\n");
   for (const ExampleInfo& example : command.examples) {
-    absl::StrAppend(&text, ".TP\n.B ", Roff(example.command), "\n", Roff(example.sentence), ".\n");
+    absl::StrAppend(&text, ".TP\n.B ", Roff(example.command), "\n", Roff(example.sentence), "\n");
   }
   return absl::StrCat(text, ManExitCodes(), ".SH SEE ALSO\n.BR planc (1)\n");
 }

@@ -1,11 +1,15 @@
 #include "planc/shards.h"
 
+#include <fnmatch.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "compiler/spec/suggest.h"
@@ -155,27 +159,55 @@ class ShardBuilder {
   int compute_ = -1;
 };
 
+// Whether a name is about a layer whose number is too large.
+bool IsLayerBeyond(const Plan& plan, const std::string& name) {
+  constexpr char kLayers[] = "model.layers.";
+  if (!absl::StartsWith(name, kLayers)) return false;
+  const size_t begin = sizeof(kLayers) - 1;
+  int64_t layer = 0;
+  return absl::SimpleAtoi(name.substr(begin, name.find('.', begin) - begin), &layer) &&
+         layer >= plan.job.model().layers();
+}
+
 }  // namespace
 
-absl::StatusOr<NamedParameter> FindParameter(const Plan& plan, const std::string& name) {
-  std::vector<std::string> names;
+std::vector<NamedParameter> AllParameters(const Plan& plan) {
+  std::vector<NamedParameter> all;
   const int layers = static_cast<int>(plan.job.model().layers());
   for (size_t i = 0; i < plan.params.size(); ++i) {
     const Parameter& parameter = plan.params[i];
     const bool per_layer = plan.units[parameter.unit].per_layer;
     for (int layer = 0; layer < (per_layer ? layers : 1); ++layer) {
-      const std::string candidate = NameAt(parameter, layer);
-      if (candidate == name || candidate == name + ".weight") {
-        return NamedParameter{candidate, static_cast<int>(i), per_layer ? layer : -1};
-      }
-      names.push_back(candidate);
+      all.push_back({NameAt(parameter, layer), static_cast<int>(i), per_layer ? layer : -1});
     }
   }
-  const std::string nearest = Nearest(name, names);
-  return absl::NotFoundError(absl::StrCat(
-      "the model has no parameter `", name, "`",
-      nearest.empty() ? "" : absl::StrCat("; did you mean `", nearest, "`?"),
-      names.empty() ? "" : absl::StrCat(" (", names.size(), " names, such as ", names[0], ")")));
+  return all;
+}
+
+absl::StatusOr<std::vector<NamedParameter>> FindParameters(const Plan& plan,
+                                                           const std::string& pattern) {
+  const std::vector<NamedParameter> all = AllParameters(plan);
+  std::vector<NamedParameter> found;
+  std::vector<std::string> names;
+  std::string part_of;  // the first name that contains what was asked for
+  for (const NamedParameter& one : all) {
+    if (fnmatch(pattern.c_str(), one.name.c_str(), 0) == 0 || pattern + ".weight" == one.name) {
+      found.push_back(one);
+    }
+    names.push_back(one.name);
+    if (part_of.empty() && absl::StrContains(one.name, pattern)) part_of = one.name;
+  }
+  if (!found.empty()) return found;
+  std::string hint;
+  const std::string nearest = Nearest(pattern, names);
+  if (IsLayerBeyond(plan, pattern)) {
+    hint = absl::StrCat(": the layers are 0 to ", plan.job.model().layers() - 1);
+  } else if (!part_of.empty()) {
+    hint = absl::StrCat("; `*", pattern, "*` finds those that contain it, such as ", part_of);
+  } else if (!nearest.empty()) {
+    hint = absl::StrCat("; did you mean `", nearest, "`?");
+  }
+  return absl::NotFoundError(absl::StrCat("the model has no parameter `", pattern, "`", hint));
 }
 
 std::vector<ParameterShard> ShardsOf(const Plan& plan, const NamedParameter& parameter) {

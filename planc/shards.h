@@ -17,9 +17,14 @@ struct NamedParameter {
   int layer = -1;  // -1 when the parameter is not about a layer
 };
 
-// The parameter called `name`, e.g. model.layers.3.mlp.up_proj.weight.
-// Errors: NotFound, with the nearest name; InvalidArgument for a layer that does not exist.
-absl::StatusOr<NamedParameter> FindParameter(const Plan& plan, const std::string& name);
+// All of them, in the order of Plan::params, each with its layers.
+std::vector<NamedParameter> AllParameters(const Plan& plan);
+
+// The parameters called `pattern`, e.g. model.layers.3.mlp.up_proj.weight, of which `.weight` may
+// be left out. `*` stands for any characters, `?` for one, `[0-3]` for one of these. Errors:
+// NotFound, with the nearest name, or names that contain it, or the layers that there are.
+absl::StatusOr<std::vector<NamedParameter>> FindParameters(const Plan& plan,
+                                                           const std::string& pattern);
 
 // Where elements lie in the memory of one rank.
 struct Location {

@@ -1,9 +1,13 @@
 // planc where: which ranks hold which shard of a parameter, and who reduces its gradient.
+#include <algorithm>
+#include <cstdint>
 #include <string>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "nlohmann/json.hpp"
 #include "planc/commands.h"
 #include "planc/flags.h"
@@ -11,6 +15,7 @@
 #include "planc/shards.h"
 #include "planc/show/show.h"
 #include "planc/text.h"
+#include "schemas/counted.h"
 
 namespace planc {
 namespace {
@@ -44,9 +49,10 @@ std::string TableText(const Plan& plan, const std::vector<ParameterShard>& shard
     table.Add({absl::StrCat(shard.rank), PlaceOfRank(plan, shard.rank), BoxText(shard),
                ElementsText(shard), LocationText(shard.master), LocationText(shard.compute)});
   }
+  if (shards.empty()) return "  none of these ranks holds a part of it\n";
   std::string text = Wrap(table.Text(2), 8);
   if (shards.size() > kRanksShown) {
-    absl::StrAppend(&text, "  ... and ", shards.size() - kRanksShown, " more ranks\n");
+    absl::StrAppend(&text, "  ... and ", Counted(shards.size() - kRanksShown, "more rank"), "\n");
   }
   return text;
 }
@@ -73,7 +79,7 @@ void PrintText(const Plan& plan, const NamedParameter& named,
   for (const GradientReduction& reduction : ReductionsOf(plan, named)) {
     const GroupKind& group = plan.groups[reduction.group];
     out << "    " << ++number << ". " << TraitsOf(reduction.opcode).text << " over " << group.name
-        << ", " << GroupSize(plan.mesh, group) << " ranks";
+        << ", " << Counted(GroupSize(plan.mesh, group), "rank");
     if (!shards.empty()) {
       const std::vector<int64_t> members = GroupMembers(plan.mesh, group, shards[0].rank);
       out << ", for rank " << shards[0].rank << ": " << MembersText(plan, members, 4);
@@ -81,6 +87,35 @@ void PrintText(const Plan& plan, const NamedParameter& named,
     out << "\n";
   }
   if (number == 0) out << "    no reduction: one rank sees all of it\n";
+}
+
+// One row for each parameter, layers folded: the name is a pattern that finds them.
+TextTable NamesTable(const Plan& plan) {
+  TextTable table({"parameter", "layers", ">shape", "over tp", "unit"});
+  for (const Parameter& parameter : plan.params) {
+    const Unit& unit = plan.units[parameter.unit];
+    const bool whole = parameter.tp_dim < 0 || plan.mesh[Axis::kTp] == 1;
+    table.Add({absl::StrReplaceAll(parameter.name, {{"{layer}", "*"}}),
+               unit.per_layer ? absl::StrCat("0-", plan.job.model().layers() - 1) : "-",
+               absl::StrCat("[", absl::StrJoin(parameter.shape, ", "), "]"),
+               whole ? "whole" : absl::StrCat("dimension ", parameter.tp_dim), unit.name});
+  }
+  return table;
+}
+
+int PrintNames(const Plan& plan, const std::string& format, std::ostream& out) {
+  if (format == "text") {
+    out << NamesTable(plan).Text(0)
+        << "\n`planc where JOB PARAMETER` shows who holds one, or all that a pattern with * "
+           "finds\n";
+    return kExitOk;
+  }
+  Json json = {{"format", "planc-where"}, {"version", 1}, {"names", Json::array()}};
+  for (const NamedParameter& named : AllParameters(plan)) {
+    json["names"].push_back({{"name", named.name}, {"shape", plan.params[named.index].shape}});
+  }
+  out << JsonText(json, 2);
+  return kExitOk;
 }
 
 Json LocationJson(const Location& location) {
@@ -114,25 +149,88 @@ Json JsonOf(const Plan& plan, const NamedParameter& named,
   return json;
 }
 
+// The ranks that were asked for, both included.
+struct RankRange {
+  int64_t first = 0;
+  int64_t last = 0;
+};
+
+// --rank=N or --ranks=A-B; without both all ranks of the plan.
+absl::StatusOr<RankRange> ReadRanks(const Plan& plan, const Flags& flags) {
+  RankRange range{0, plan.mesh.WorldSize() - 1};
+  if (!flags.Has("--rank") && !flags.Has("--ranks")) return range;
+  if (flags.Has("--rank") && flags.Has("--ranks")) {
+    return absl::InvalidArgumentError("--rank and --ranks exclude each other");
+  }
+  const std::string name = flags.Has("--rank") ? "--rank" : "--ranks";
+  const std::string text = flags.Has("--rank") ? flags.Get("--rank") : flags.Get("--ranks");
+  const size_t dash = text.find('-', 1);
+  const std::string second =
+      flags.Has("--ranks") && dash != std::string::npos ? text.substr(dash + 1) : text;
+  const std::string first = second == text ? text : text.substr(0, dash);
+  int64_t last = 0;
+  if (!absl::SimpleAtoi(first, &range.first) || !absl::SimpleAtoi(second, &last) ||
+      range.first < 0 || last < range.first) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, " `", text, "` is not ",
+                     name == "--rank" ? "a rank number" : "a range, such as 0-7"));
+  }
+  if (last > range.last) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, " ", text, " does not exist: the plan has ranks 0 to ", range.last));
+  }
+  range.last = last;
+  return range;
+}
+
+// The shards of the parameter on these ranks.
+std::vector<ParameterShard> ShardsOn(const Plan& plan, const NamedParameter& named,
+                                     const RankRange& ranks) {
+  std::vector<ParameterShard> shards = ShardsOf(plan, named);
+  shards.erase(std::remove_if(shards.begin(), shards.end(),
+                              [&](const ParameterShard& shard) {
+                                return shard.rank < ranks.first || shard.rank > ranks.last;
+                              }),
+               shards.end());
+  return shards;
+}
+
 }  // namespace
 
 int RunWhere(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
   const absl::StatusOr<Flags> flags = ParseFlags("where", args);
   if (!flags.ok()) return UsageError("where", flags.status(), err);
-  if (flags->positional.size() != 2) {
-    return UsageError("where", "a job and a parameter are needed", err);
+  const std::vector<std::string>& words = flags->positional;
+  if (words.empty() || words.size() > 2) {
+    return UsageError("where", "a job and at most one parameter or pattern are needed", err);
   }
+  const std::string format = flags->Get("--format");
   LoadedPlan loaded;
-  const int code = LoadPlan("planc where", flags->positional[0], flags->All("--set"), err, &loaded);
+  const int code = LoadPlan("planc where", words[0], flags->All("--set"), err, &loaded);
   if (code != kExitOk) return code;
-  const absl::StatusOr<NamedParameter> named = FindParameter(loaded.plan, flags->positional[1]);
-  if (!named.ok()) return UsageError("where", named.status(), err);
-  const std::vector<ParameterShard> shards = ShardsOf(loaded.plan, *named);
-  if (flags->Get("--format") == "json") {
-    out << JsonText(JsonOf(loaded.plan, *named, shards), 2);
-  } else {
-    PrintText(loaded.plan, *named, shards, out);
+  const Plan& plan = loaded.plan;
+  const absl::StatusOr<RankRange> ranks = ReadRanks(plan, *flags);
+  if (!ranks.ok()) return UsageError("where", ranks.status(), err);
+  if (words.size() == 1) return PrintNames(plan, format, out);
+  const absl::StatusOr<std::vector<NamedParameter>> found = FindParameters(plan, words[1]);
+  if (!found.ok()) {
+    err << Wrap(absl::StrCat("planc where: ", std::string(found.status().message())), 2) << "\n"
+        << "`planc where " << words[0] << "` lists all of them\n";
+    return kExitJobError;
   }
+  Json all = Json::array();
+  for (const NamedParameter& named : *found) {
+    const std::vector<ParameterShard> shards = ShardsOn(plan, named, *ranks);
+    if (format == "json") {
+      all.push_back(JsonOf(plan, named, shards));
+    } else {
+      if (&named != &found->front()) out << "\n";
+      PrintText(plan, named, shards, out);
+    }
+  }
+  // One object for a name, as programs know it; a list for a pattern.
+  const bool one = found->size() == 1 && words[1].find_first_of("*?[") == std::string::npos;
+  if (format == "json") out << JsonText(one ? all[0] : all, 2);
   return kExitOk;
 }
 
