@@ -21,6 +21,7 @@
 #include "planc/flags.h"
 #include "planc/load_plan.h"
 #include "planc/text.h"
+#include "schemas/counted.h"
 
 namespace planc {
 namespace {
@@ -42,10 +43,11 @@ std::string Summary(const JobSpec& spec) {
   const int64_t ranks = job.cluster().nodes() * job.cluster().gpus_per_node();
   const int64_t data_parallel = job.mesh().dp_replicate() * job.mesh().dp_shard();
   const int64_t accumulation = job.batch().global() / (job.batch().micro() * data_parallel);
-  return absl::StrCat(CountText(static_cast<double>(ParameterCount(job.model()))), " parameters, ",
-                      ranks, ranks == 1 ? " rank" : " ranks", " (", MeshText(job.mesh()), "), ",
-                      accumulation, accumulation == 1 ? " microbatch of " : " microbatches of ",
-                      job.batch().micro(), " x ", job.batch().sequence(), " tokens");
+  return absl::StrCat(
+      Counted(CountText(static_cast<double>(ParameterCount(job.model()))), "parameter"), ", ",
+      Counted(ranks, "rank"), " (", MeshText(job.mesh()), "), ",
+      Counted(accumulation, "microbatch"), " of ", job.batch().micro(), " x ",
+      Counted(job.batch().sequence(), "token"));
 }
 
 // All jobs as one list, for programs.
@@ -118,6 +120,8 @@ absl::Status CheckJob(const std::string& path, const Flags& flags, DiagnosticLis
   err << RenderText(found, result.sources, ShowsColour(err));
   if (misfit.has_value()) {
     err << misfit->tables;
+  } else if (result.partial && !found.HasErrors()) {
+    out << Wrap(path + ": fragment: included by others, not checked as a job", 2) << "\n";
   } else if (!found.HasErrors()) {
     out << Wrap(absl::StrCat(path, ": ok, ", Summary(result.spec)), 2) << "\n";
     if (!data.empty()) out << "  " << Wrap(data, 2) << "\n";

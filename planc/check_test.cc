@@ -202,5 +202,17 @@ TEST(CheckTest, WrongUseIsReported) {
   EXPECT_NE(missing.err.find("PL0001"), std::string::npos);
 }
 
+TEST(CheckTest, AFragmentIsNoError) {
+  const std::string path = testing::TempDir() + "/part.yaml";
+  std::ofstream(path) << "partial: true\nmesh: {tp: 2}\n";
+  const Outcome outcome = Check({kGood, path});
+  EXPECT_EQ(outcome.code, kExitOk) << outcome.err;
+  EXPECT_NE(outcome.out.find(": fragment: included by others, not checked as a job"),
+            std::string::npos)
+      << outcome.out;
+  std::ofstream(path) << "partial: true\nmesh: {tpp: 2}\n";
+  EXPECT_EQ(Check({path}).code, kExitJobError);
+}
+
 }  // namespace
 }  // namespace planc

@@ -48,6 +48,12 @@ int CompileJobFile(const std::string& command, const std::string& path,
                    const std::vector<std::string>& sets, std::ostream& err, LoadedPlan* loaded) {
   LoadResult& job = loaded->job.emplace(LoadJob(path, sets));
   err << RenderText(job.diagnostics, job.sources, ShowsColour(err));
+  if (job.partial) {
+    return Fail(command,
+                absl::InvalidArgumentError(absl::StrCat(
+                    path, ": is a fragment (partial: true), not a job: it is for jobs to include")),
+                kExitJobError, err);
+  }
   if (!job.ok) return kExitJobError;
   absl::StatusOr<Plan> plan = CompilePlan(job.spec);
   if (!plan.ok()) {

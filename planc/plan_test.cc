@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <fstream>
 #include <map>
+#include <regex>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -225,6 +226,89 @@ TEST_F(PlanCommandTest, WhereSuggestsTheNearestName) {
   const Result result = Invoke(RunWhere, {job_, "model.layers.3.mlp.down_prj.weight"});
   EXPECT_EQ(result.code, kExitJobError);
   EXPECT_TRUE(Has(result.err, "`model.layers.3.mlp.down_proj.weight`?")) << result.err;
+}
+
+TEST_F(PlanCommandTest, WhereWithoutAParameterListsTheNames) {
+  const Result result = Invoke(RunWhere, {job_});
+  ASSERT_EQ(result.code, kExitOk) << result.err;
+  EXPECT_TRUE(Has(result.out, "model.layers.*.mlp.down_proj.weight  ")) << result.out;
+  EXPECT_TRUE(Has(result.out, "  0-3  ")) << result.out;
+  EXPECT_TRUE(Has(result.out, "[64, 128]  dimension 1")) << result.out;
+  EXPECT_FALSE(Has(result.out, "model.layers.0.")) << result.out;
+  const nlohmann::json json = nlohmann::json::parse(Invoke(RunWhere, {job_, "--format=json"}).out);
+  int of_layers = 0;
+  for (const nlohmann::json& name : json["names"]) {
+    if (Has(name["name"], "model.layers.3.")) ++of_layers;
+  }
+  EXPECT_EQ(of_layers, 9);  // q, k, v, o; gate, up, down; two norms
+}
+
+TEST_F(PlanCommandTest, WhereFindsPatterns) {
+  const nlohmann::json all = nlohmann::json::parse(
+      Invoke(RunWhere, {job_, "model.layers.[12].mlp.*", "--format=json"}).out);
+  ASSERT_EQ(all.size(), 6u);
+  EXPECT_EQ(all[0]["parameter"], "model.layers.1.mlp.gate_proj.weight");
+  EXPECT_EQ(all[5]["parameter"], "model.layers.2.mlp.down_proj.weight");
+  EXPECT_EQ(Invoke(RunWhere, {job_, "model.layers.*.nothing"}).code, kExitJobError);
+}
+
+TEST_F(PlanCommandTest, WhereFiltersRanks) {
+  const std::string name = "model.layers.3.mlp.down_proj.weight";
+  const auto ranks = [&](const std::string& flag) {
+    const Result result = Invoke(RunWhere, {job_, name, flag, "--format=json"});
+    EXPECT_EQ(result.code, kExitOk) << result.err;
+    std::vector<int64_t> found;
+    for (const nlohmann::json& shard : nlohmann::json::parse(result.out)["shards"]) {
+      found.push_back(shard["rank"]);
+    }
+    return found;
+  };
+  EXPECT_EQ(ranks("--rank=2"), (std::vector<int64_t>{2}));
+  EXPECT_EQ(ranks("--ranks=1-3"), (std::vector<int64_t>{1, 2, 3}));
+  EXPECT_EQ(ranks("--ranks=1"), (std::vector<int64_t>{1}));
+  for (const char* wrong : {"--rank=4", "--rank=1-2", "--ranks=2-4", "--ranks=3-1", "--rank=x"}) {
+    EXPECT_EQ(Invoke(RunWhere, {job_, name, wrong}).code, kExitJobError) << wrong;
+  }
+  EXPECT_TRUE(Has(Invoke(RunWhere, {job_, name, "--rank=4"}).err,
+                  "--rank 4 does not exist: the plan has ranks 0 to 3"));
+}
+
+TEST_F(PlanCommandTest, WhereHelpsWithNamesThatDoNotExist) {
+  const auto problem = [&](const std::string& name) { return Invoke(RunWhere, {job_, name}).err; };
+  EXPECT_TRUE(Has(problem("model.layers.4.mlp.down_proj.weight"), ": the layers are 0 to 3"));
+  EXPECT_TRUE(Has(problem("down_proj"), "`*down_proj*` finds those that contain it"));
+  EXPECT_TRUE(Has(problem("nothing"), "` lists all of them")) << problem("nothing");
+}
+
+TEST_F(PlanCommandTest, AFragmentHasNoPlan) {
+  const std::string part = Path("part.yaml");
+  ASSERT_TRUE(WriteFile(part, "partial: true\nmesh: {tp: 2}\n").ok());
+  const Result result = Invoke(RunPlan, {part});
+  EXPECT_EQ(result.code, kExitJobError);
+  EXPECT_TRUE(Has(result.err, "is a fragment (partial: true), not a job")) << result.err;
+}
+
+TEST_F(PlanCommandTest, OneOfAKindIsSingular) {
+  const std::vector<std::string> sets = {"--set", "cluster.gpus_per_node=1",
+                                         "--set", "mesh={dp_shard: 1, tp: 1}",
+                                         "--set", "parallelism={zero: 1, sequence_parallel: false}",
+                                         "--set", "batch={global: 1, micro: 1}",
+                                         "--set", "model.layers=1"};
+  std::vector<std::string> args = {job_,
+                                   "--show=summary,mesh,groups,ranks,memory,comm,timeline,program"};
+  args.insert(args.end(), sets.begin(), sets.end());
+  const Result result = Invoke(RunPlan, args);
+  ASSERT_EQ(result.code, kExitOk) << result.err;
+  EXPECT_TRUE(Has(result.out, "= 1 rank\n")) << result.out;
+  EXPECT_TRUE(Has(result.out, "1 sequence of 64 tokens")) << result.out;
+  EXPECT_TRUE(Has(result.out, "1 microbatch a rank")) << result.out;
+  const std::regex plural(
+      "(^|[^0-9.,\\[])1 (more )?(ranks|layers|stages|microbatches|groups|nodes|blocks|files|tokens|"
+      "sequences|bytes|classes|calls|instructions|times|members)\\b");
+  std::istringstream lines(result.out);
+  for (std::string line; std::getline(lines, line);) {
+    EXPECT_FALSE(std::regex_search(line, plural)) << line;
+  }
 }
 
 }  // namespace

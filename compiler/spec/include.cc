@@ -11,9 +11,17 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "compiler/spec/yaml_reader.h"
+#include "schemas/counted.h"
 
 namespace planc {
 namespace {
+
+void EraseKey(const std::string& key, Node* map) {
+  auto& entries = map->entries;
+  entries.erase(std::remove_if(entries.begin(), entries.end(),
+                               [&](const Node::Entry& entry) { return entry.key == key; }),
+                entries.end());
+}
 
 // State of one recursive read.
 struct IncludeReader {
@@ -36,7 +44,7 @@ std::optional<Node> IncludeReader::Read(const std::string& path, const Span& nam
   }
   if (++files_read > kMaxFilesOfJob) {
     diagnostics.Add(DiagnosticCode::kTooManyIncludes, named_at,
-                    absl::StrCat("the job reads more than ", kMaxFilesOfJob, " files"));
+                    absl::StrCat("the job reads more than ", Counted(kMaxFilesOfJob, "file")));
     return std::nullopt;
   }
   absl::StatusOr<std::string> text = reader(path);
@@ -66,10 +74,7 @@ std::optional<Node> IncludeReader::Read(const std::string& path, const Span& nam
   const bool ok = MergeIncludes(path, *include, merged);
   chain.pop_back();
   if (!ok) return std::nullopt;
-  auto& entries = root->entries;
-  entries.erase(std::remove_if(entries.begin(), entries.end(),
-                               [](const Node::Entry& entry) { return entry.key == "include"; }),
-                entries.end());
+  EraseKey("include", &*root);
   MergeInto(merged, *root);
   return merged;
 }
@@ -93,6 +98,7 @@ bool IncludeReader::MergeIncludes(const std::string& path, const Node& include, 
       ok = false;
       continue;
     }
+    EraseKey(kPartialKey, &*included);
     MergeInto(merged, *included);
   }
   return ok;

@@ -13,6 +13,9 @@ namespace planc {
 
 inline constexpr int kMaxFilesOfJob = 64;
 
+// The key of a fragment; included files keep it to themselves.
+inline constexpr char kPartialKey[] = "partial";
+
 // `path` as seen from the working directory, if `from_file` wrote it: relative paths start at the
 // folder of `from_file`. Lexically normalised; the empty file name and --set mean the working
 // directory.

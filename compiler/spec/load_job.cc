@@ -17,6 +17,12 @@
 namespace planc {
 namespace {
 
+// Whether the file says that it is no job by itself.
+bool IsFragment(const Node& root) {
+  const Node* const partial = root.Find(kPartialKey);
+  return partial != nullptr && partial->kind == Node::Kind::kScalar && partial->text == "true";
+}
+
 // The job that `root` describes. Errors in values and between keys are independent of each other:
 // each rule runs if what it reads has usable values.
 ParsedJob CheckTree(const std::string& path, const Node& root, DiagnosticList& diagnostics) {
@@ -48,11 +54,18 @@ void RunPhases(const std::string& path, const FileReader& reader,
   ApplySets(sets, *root, result.sources, diagnostics);
   if (diagnostics.HasErrors()) return;
 
+  if (IsFragment(*root)) {
+    ParseJob(*root, diagnostics);
+    result.partial = !diagnostics.HasErrors();
+    return;
+  }
   ParsedJob parsed = CheckTree(path, *root, diagnostics);
   ChooseFixes([&](const Proposal& changes) { return TryChanges(path, *root, changes); },
               diagnostics);
   if (diagnostics.HasErrors()) return;
   RelateToJobFile(path, parsed.origins, parsed.job);
+  // Says something about the file, not about the job: no plan knows it.
+  parsed.job.clear_partial();
   result.spec.job = std::move(parsed.job);
   result.spec.origins = std::move(parsed.origins);
   result.ok = true;

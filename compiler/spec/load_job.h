@@ -15,11 +15,13 @@ struct LoadResult {
   DiagnosticList diagnostics;  // sorted; may hold warnings if ok
   SourceTexts sources;         // texts of all files read and of --set, for rendering diagnostics
   bool ok = false;             // no errors
+  bool partial = false;        // a fragment (partial: true) without errors; not ok, since no job
 };
 
 // Reads, resolves and validates the job file `path` with the overrides `sets` ("a.b=value").
-// Needs nothing but the job file and its includes: data files are not looked at. Never fails
-// otherwise than by diagnostics, whatever the input.
+// A fragment is checked as far as its keys, types and ranges go. Needs nothing but the job file and
+// its includes: data files are not looked at. Never fails otherwise than by diagnostics, whatever
+// the input.
 LoadResult LoadJob(const std::string& path, const std::vector<std::string>& sets);
 
 // The same with files from memory: `files` maps paths to texts, and `path` is one of them.

@@ -343,5 +343,31 @@ TEST(LoadJobTest, ReadsFromTheFileSystem) {
   EXPECT_TRUE(Has(LoadJob("/dev/null", {}), DiagnosticCode::kFileUnreadable));
 }
 
+TEST(LoadJobTest, AFragmentIsCheckedByItself) {
+  const auto load = [](const std::string& text) {
+    return LoadJobText("part.yaml", {{"part.yaml", text}}, {});
+  };
+  const LoadResult part = load("partial: true\nmesh: {tp: 2}\n");
+  EXPECT_TRUE(part.partial);
+  EXPECT_FALSE(part.ok);
+  EXPECT_TRUE(part.diagnostics.entries().empty());
+  EXPECT_TRUE(Has(load("partial: true\nmesh: {tpp: 2}\n"), DiagnosticCode::kUnknownKey));
+  EXPECT_TRUE(Has(load("partial: true\nmesh: {tp: two}\n"), DiagnosticCode::kBadNumber));
+  EXPECT_TRUE(Has(load("partial: true\nmesh: {tp: 0}\n"), DiagnosticCode::kOutOfRange));
+  EXPECT_FALSE(load("partial: true\nmesh: {tp: 0}\n").partial);
+  EXPECT_FALSE(load("partial: false\nmesh: {tp: 2}\n").partial);
+  EXPECT_TRUE(Has(load("partial: false\nmesh: {tp: 2}\n"), DiagnosticCode::kMissingKey));
+  EXPECT_TRUE(load("partial: maybe\n").diagnostics.HasErrors());
+}
+
+TEST(LoadJobTest, AFragmentDoesNotMakeOneOfTheFileThatIncludesIt) {
+  std::map<std::string, std::string> files = {{"part.yaml", "partial: true\nmesh: {tp: 2}\n"},
+                                              {"job.yaml", "include: part.yaml\n"}};
+  EXPECT_FALSE(LoadJobText("job.yaml", files, {}).partial);
+  EXPECT_TRUE(Has(LoadJobText("job.yaml", files, {}), DiagnosticCode::kMissingKey));
+  files["job.yaml"] = "partial: true\ninclude: part.yaml\n";
+  EXPECT_TRUE(LoadJobText("job.yaml", files, {}).partial);
+}
+
 }  // namespace
 }  // namespace planc

@@ -26,8 +26,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (parts.size() > 2) files["base.yaml"] = parts[2];
 
   const planc::LoadResult result = planc::LoadJobText("job.yaml", files, sets);
-  // Either it is a job, or somebody is told why not.
-  if (result.ok == result.diagnostics.HasErrors()) std::abort();
+  // Either it is a job or a fragment, or somebody is told why not.
+  if ((result.ok || result.partial) == result.diagnostics.HasErrors()) std::abort();
   const std::string text = planc::RenderText(result.diagnostics, result.sources, /*colour=*/true);
   const std::string json = planc::RenderJson(result.diagnostics);
   const std::string sarif = planc::RenderSarif(result.diagnostics, result.sources);
