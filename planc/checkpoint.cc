@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "planc/checkpoint_convert.h"
 #include "planc/commands.h"
+#include "planc/exit_codes.h"
 #include "planc/flags.h"
 #include "planc/text.h"
 #include "runtime/checkpoint/checkpoint_directory.h"
@@ -44,8 +45,7 @@ int List(const std::vector<std::string>& directories, std::ostream& out, std::os
     for (const std::string& path : CheckpointsAt(directory)) {
       const absl::StatusOr<Manifest> manifest = ReadManifest(path);
       if (!manifest.ok()) {
-        code = Fail(std::string(manifest.status().message()),
-                    absl::IsNotFound(manifest.status()) ? kExitJobError : kExitTrainingFault, err);
+        code = Fail(std::string(manifest.status().message()), ExitCodeOf(manifest.status()), err);
         continue;
       }
       int64_t bytes = 0;
@@ -65,8 +65,7 @@ int Verify(const std::vector<std::string>& arguments, std::ostream& out, std::os
     for (const std::string& path : CheckpointsAt(argument)) {
       const absl::StatusOr<CheckpointReport> report = VerifyCheckpoint(path);
       if (!report.ok()) {
-        code = Fail(std::string(report.status().message()),
-                    absl::IsNotFound(report.status()) ? kExitJobError : kExitTrainingFault, err);
+        code = Fail(std::string(report.status().message()), ExitCodeOf(report.status()), err);
         continue;
       }
       for (const std::string& defect : report->defects) {

@@ -14,6 +14,7 @@
 #include "compiler/spec/scalar.h"
 #include "planc/commands.h"
 #include "planc/device_notice.h"
+#include "planc/exit_codes.h"
 #include "planc/init_job.h"
 #include "planc/load_plan.h"
 #include "planc/text.h"
@@ -33,16 +34,7 @@ void Print(const std::string& text, std::ostream& stream) { stream << Wrap(text,
 
 int Fail(const std::string& action, const absl::Status& status, std::ostream& err) {
   Print(absl::StrCat("planc checkpoint ", action, ": ", std::string(status.message())), err);
-  switch (status.code()) {
-    case absl::StatusCode::kInvalidArgument:
-    case absl::StatusCode::kNotFound:
-    case absl::StatusCode::kFailedPrecondition:
-      return kExitJobError;
-    case absl::StatusCode::kDataLoss:
-      return kExitTrainingFault;
-    default:
-      return kExitInternal;
-  }
+  return ExitCodeOf(status);
 }
 
 // `path` itself, or the newest checkpoint in it.

@@ -1,8 +1,11 @@
 #include "planc/load_plan.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <cstdio>
-#include <fstream>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +16,8 @@
 #include "planc/commands.h"
 #include "planc/fit.h"
 #include "planc/text.h"
+#include "runtime/data/mapped_file.h"
+#include "schemas/fault.h"
 #include "schemas/plan_io.h"
 
 namespace planc {
@@ -23,6 +28,20 @@ constexpr size_t kViolationsShown = 20;
 int Fail(const std::string& command, const absl::Status& status, int code, std::ostream& err) {
   err << Wrap(absl::StrCat(command, ": ", std::string(status.message())), 2) << "\n";
   return code;
+}
+
+absl::Status WriteTo(const std::string& path, const std::string& bytes) {
+  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (file < 0) return SystemError(path + ": cannot write", errno);
+  int error = 0;
+  for (size_t done = 0; done < bytes.size() && error == 0;) {
+    const ssize_t written = write(file, bytes.data() + done, bytes.size() - done);
+    if (written >= 0) done += static_cast<size_t>(written);
+    if (written < 0 && errno != EINTR) error = errno;
+  }
+  // Network file systems may tell only now that the disk is full.
+  if (close(file) != 0 && error == 0 && errno != EINTR) error = errno;
+  return error == 0 ? absl::OkStatus() : SystemError(path + ": cannot write", error);
 }
 
 int LoadPlanFile(const std::string& command, const std::string& path, const std::string& bytes,
@@ -79,24 +98,37 @@ int ReportViolations(const std::vector<Violation>& violations, std::ostream& err
 }  // namespace
 
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return absl::NotFoundError(absl::StrCat(path, ": cannot be opened"));
-  std::ostringstream bytes;
-  bytes << in.rdbuf();
-  if (in.bad()) return absl::UnavailableError(absl::StrCat(path, ": cannot be read"));
-  return bytes.str();
+  const absl::StatusOr<int> file = OpenRegularFile(path);
+  if (!file.ok()) return file.status();
+  std::string bytes;
+  std::vector<char> buffer(size_t{1} << 20);
+  ssize_t got = 1;
+  while (got > 0) {
+    got = read(*file, buffer.data(), buffer.size());
+    if (got > 0) bytes.append(buffer.data(), static_cast<size_t>(got));
+    if (got < 0 && errno == EINTR) got = 1;
+  }
+  const absl::Status status =
+      got == 0 ? absl::OkStatus() : SystemError(path + ": cannot be read", errno);
+  close(*file);
+  if (!status.ok()) return status;
+  return bytes;
 }
 
 absl::Status WriteFile(const std::string& path, const std::string& bytes) {
+  struct stat info {};
+  const bool exists = stat(path.c_str(), &info) == 0;
+  if (exists && S_ISDIR(info.st_mode)) return SystemError(path + ": cannot write", EISDIR);
+  // A device or a pipe is written to, never replaced.
+  if (exists && !S_ISREG(info.st_mode)) return WriteTo(path, bytes);
   const std::string temporary = path + ".partial";
-  {
-    std::ofstream out(temporary, std::ios::binary | std::ios::trunc);
-    out << bytes;
-    out.close();
-    if (!out) return absl::UnavailableError(absl::StrCat(temporary, ": cannot be written"));
+  const absl::Status written = WriteTo(temporary, bytes);
+  if (!written.ok()) {
+    unlink(temporary.c_str());
+    return written;
   }
   if (std::rename(temporary.c_str(), path.c_str()) != 0) {
-    return absl::UnavailableError(absl::StrCat(path, ": cannot be written"));
+    return SystemError(path + ": cannot write", errno);
   }
   return absl::OkStatus();
 }

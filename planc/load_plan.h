@@ -29,10 +29,12 @@ struct LoadedPlan {
 int LoadPlan(const std::string& command, const std::string& path,
              const std::vector<std::string>& sets, std::ostream& err, LoadedPlan* loaded);
 
-// The whole file. Errors: NotFound, or Unavailable when it cannot be read.
+// The whole file, which must be a regular one. Errors: those of OpenRegularFile; Internal with the
+// system's reason when it cannot be read.
 absl::StatusOr<std::string> ReadFile(const std::string& path);
 
-// Replaces the file at once: writes a temporary file beside it, then renames.
+// Replaces a regular file at once: writes a temporary file beside it, then renames. Anything else,
+// such as /dev/stdout, is written to. Errors: Internal with path and reason (SystemError).
 absl::Status WriteFile(const std::string& path, const std::string& bytes);
 
 }  // namespace planc

@@ -1,4 +1,9 @@
 // The command line: finds the command and runs it.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
 #include <iostream>
 #include <string>
 #include <vector>
@@ -9,6 +14,7 @@
 #include "planc/flags.h"
 #include "planc/help_text.h"
 #include "planc/text.h"
+#include "runtime/launch/signals.h"
 #include "runtime/launch/terminal.h"
 
 namespace planc {
@@ -62,17 +68,39 @@ int Dispatch(const std::string& name, const std::vector<std::string>& args) {
   return function(args, std::cout, std::cerr);
 }
 
+// Where one of them is closed, the next file that is opened would take its place and its output.
+void ReserveStandardDescriptors() {
+  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(descriptor, F_GETFD) >= 0) continue;
+    // The lowest free number is this one.
+    [[maybe_unused]] const int null = open("/dev/null", O_RDWR);
+  }
+}
+
+// The exit code of a command whose results must reach the standard output. A run's results are
+// files: it goes on without that output and ends as it would with it.
+int FlushOutput(const std::string& command, int code) {
+  std::cout.flush();
+  if (std::cout.good() || code != kExitOk || command == "run") return code;
+  std::cout.clear();
+  errno = 0;
+  [[maybe_unused]] const ssize_t again = write(STDOUT_FILENO, "\n", 1);  // for the reason
+  std::cerr << "planc " << command << ": standard output: cannot write"
+            << (errno == 0 ? "" : std::string(": ") + std::strerror(errno)) << "\n";
+  return kExitJobError;
+}
+
 }  // namespace
 }  // namespace planc
 
 int main(int argc, char** argv) {
+  planc::ReserveStandardDescriptors();
+  planc::IgnoreFileSizeSignal();
   std::ios::sync_with_stdio(false);
   if (argc < 2) {
     std::cerr << planc::OverviewText();
     return planc::kExitJobError;
   }
   const int code = planc::Dispatch(argv[1], std::vector<std::string>(argv + 2, argv + argc));
-  std::cout.flush();
-  if (!std::cout.good() && code == planc::kExitOk) return planc::kExitInternal;
-  return code;
+  return planc::FlushOutput(argv[1], code);
 }

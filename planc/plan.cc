@@ -9,6 +9,7 @@
 #include "compiler/diagnostics/render_text.h"
 #include "planc/commands.h"
 #include "planc/device_notice.h"
+#include "planc/exit_codes.h"
 #include "planc/flags.h"
 #include "planc/load_plan.h"
 #include "planc/plan_page.h"
@@ -122,7 +123,7 @@ int RunPlan(const std::vector<std::string>& args, std::ostream& out, std::ostrea
     const absl::Status written = bytes.ok() ? WriteFile(options->output, *bytes) : bytes.status();
     if (!written.ok()) {
       err << "planc plan: " << written.message() << "\n";
-      return kExitInternal;
+      return ExitCodeOf(written);
     }
   }
   const ShowInput input{loaded.plan, loaded.hash, loaded.certificate, Predict(loaded.plan),

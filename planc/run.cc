@@ -15,7 +15,9 @@
 #include "kernels/instruction_set.h"
 #include "planc/commands.h"
 #include "planc/device_notice.h"
+#include "planc/exit_codes.h"
 #include "planc/flags.h"
+#include "planc/go_on.h"
 #include "planc/load_plan.h"
 #include "planc/restart_points.h"
 #include "planc/resume_before_run.h"
@@ -27,13 +29,18 @@
 #include "runtime/launch/launch.h"
 #include "runtime/launch/local_launcher.h"
 #include "runtime/launch/placement.h"
+#include "runtime/launch/signals.h"
 #include "runtime/step/profile_trace.h"
 #include "runtime/train.h"
 #include "schemas/counted.h"
+#include "schemas/fault.h"
 #include "schemas/plan_io.h"
 
 namespace planc {
 namespace {
+
+constexpr char kStoppedEarly[] =
+    "planc run: stopped by a signal before training began; the same command begins again\n";
 
 struct RunArguments {
   std::string input;
@@ -41,34 +48,11 @@ struct RunArguments {
   RunOptions options;
 };
 
-// See runtime/step/faults.h.
-int ExitCodeOf(const absl::Status& status) {
-  switch (status.code()) {
-    case absl::StatusCode::kOk:
-      return kExitOk;
-    case absl::StatusCode::kOutOfRange:
-    case absl::StatusCode::kInvalidArgument:
-    case absl::StatusCode::kDataLoss:
-      return kExitTrainingFault;
-    case absl::StatusCode::kUnavailable:
-    case absl::StatusCode::kDeadlineExceeded:
-    case absl::StatusCode::kAborted:
-      return kExitPeerLost;
-    case absl::StatusCode::kResourceExhausted:
-      return kExitDoesNotFit;
-    case absl::StatusCode::kFailedPrecondition:  // other plans, a checkpoint of another model
-    case absl::StatusCode::kNotFound:            // no such checkpoint
-      return kExitJobError;
-    default:
-      return kExitInternal;
-  }
-}
-
 int Report(const absl::Status& status, std::ostream& err) {
   if (!status.ok())
     err << Wrap(absl::StrCat("planc run: ", std::string(status.message())), 2) << "\n";
   err.flush();
-  return ExitCodeOf(status);
+  return ExitCodeOfTraining(status);
 }
 
 absl::StatusOr<RunArguments> ReadArguments(const std::vector<std::string>& args) {
@@ -153,9 +137,7 @@ absl::StatusOr<int> StartRanks(const Plan& plan, const RunOptions& options) {
   const std::string directory = PathIn(options.base_directory, plan.job.run().directory());
   std::error_code error;
   std::filesystem::create_directories(directory, error);
-  if (error) {
-    return absl::InvalidArgumentError(absl::StrCat(directory, ": ", error.message()));
-  }
+  if (error) return SystemError(directory + ": cannot create", error.value());
   const absl::StatusOr<std::string> bytes = SerializePlan(plan);
   if (!bytes.ok()) return bytes.status();
   const std::string path = directory + "/plan.plan";
@@ -183,9 +165,21 @@ absl::StatusOr<int> StartRanks(const Plan& plan, const RunOptions& options) {
   return ended;
 }
 
+// After a stop.
+void TellHowToGoOn(const std::vector<std::string>& args, const Plan& plan,
+                   const LaunchConfig& launch, std::ostream& out) {
+  out << "go on with\n  "
+      << (launch.source == LaunchSource::kAlone ? "" : "the launcher as before, and ")
+      << GoOnCommand(args, plan.job.checkpoint().resume()) << std::endl;
+}
+
 }  // namespace
 
 int RunRun(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
+  // A signal asks to stop from here on. Output that nobody reads, or that a full disk refuses, is
+  // lost and does not stop the training: metrics and logs are files.
+  const ScopedStopSignals stop_signals;
+  IgnorePipeSignal();
   absl::StatusOr<RunArguments> arguments = ReadArguments(args);
   if (!arguments.ok()) return UsageError("run", arguments.status(), err);
   RunOptions& options = arguments->options;
@@ -218,7 +212,10 @@ int RunRun(const std::vector<std::string>& args, std::ostream& out, std::ostream
   // Whoever speaks for the job reads the data once, before anything is started.
   const bool speaks = launch->source != LaunchSource::kLocal && launch->rank == 0;
   if (speaks) {
+    // Alone, nobody waits for this process.
+    if (launch->source == LaunchSource::kAlone) ScopedStopSignals::EndAtOnce(kStoppedEarly);
     const DataFindings data = InspectData(plan.job, options.base_directory);
+    ScopedStopSignals::EndAtOnce(nullptr);
     for (const std::string& warning : data.warnings) {
       err << Wrap(absl::StrCat("planc run: warning: ", warning), 2) << "\n";
     }
@@ -230,6 +227,7 @@ int RunRun(const std::vector<std::string>& args, std::ostream& out, std::ostream
   if (launch->source == LaunchSource::kAlone &&
       (plan.mesh.WorldSize() > 1 || plan.job.run().restarts() > 0)) {
     const absl::StatusOr<int> ended = StartRanks(plan, options);
+    if (ended.ok() && *ended == kExitStopped) TellHowToGoOn(args, plan, *launch, out);
     return ended.ok() ? *ended : Report(ended.status(), err);
   }
   options.peak_flops = PeakFlops(plan.job);
@@ -242,7 +240,10 @@ int RunRun(const std::vector<std::string>& args, std::ostream& out, std::ostream
   options.connect_timeout = deadlines.connect;
   for (const auto& [name, version] : LinkedVersions()) options.versions[name] = version;
   const absl::StatusOr<TrainingEnd> end = Train(plan, *launch, options);
-  if (end.ok() && *end == TrainingEnd::kStopped) return kExitStopped;
+  if (end.ok() && *end == TrainingEnd::kStopped) {
+    if (speaks) TellHowToGoOn(args, plan, *launch, out);
+    return kExitStopped;
+  }
   return Report(end.status(), err);
 }
 

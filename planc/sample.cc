@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "planc/commands.h"
+#include "planc/exit_codes.h"
 #include "planc/flags.h"
 #include "planc/sampling/language_model.h"
 #include "planc/sampling/next_token.h"
@@ -255,15 +256,7 @@ int RunSample(const std::vector<std::string>& args, std::ostream& out, std::ostr
   const absl::Status status = Sample(*arguments, out);
   if (status.ok()) return kExitOk;
   err << Wrap(absl::StrCat("planc sample: ", std::string(status.message())), 2) << "\n";
-  switch (status.code()) {
-    case absl::StatusCode::kNotFound:
-    case absl::StatusCode::kInvalidArgument:
-      return kExitJobError;
-    case absl::StatusCode::kDataLoss:
-      return kExitTrainingFault;
-    default:
-      return kExitInternal;
-  }
+  return ExitCodeOf(status);
 }
 
 }  // namespace planc

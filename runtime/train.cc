@@ -54,7 +54,7 @@ absl::StatusOr<TrainingEnd> Train(const Plan& plan, const LaunchConfig& launch,
       ProgramRunner::Create(*session, device.get(), {options.stall, report.profile()}));
   const absl::StatusOr<int64_t> prepared =
       PrepareState(*session, runner.get(), options, agreement, &report);
-  if (absl::IsCancelled(prepared.status())) return TrainingEnd::kStopped;  // by a signal
+  if (absl::IsCancelled(prepared.status())) return report.StoppedEarly(prepared.status());
   PLANC_ASSIGN_OR_RETURN(const int64_t first_step, prepared);
   Checkpointer checkpointer(plan, launch.rank, launch.threads, session->Shards(),
                             CheckpointDirectory(plan, options.base_directory), writers,
@@ -77,7 +77,7 @@ absl::StatusOr<TrainingEnd> Train(const Plan& plan, const LaunchConfig& launch,
     // run that resumes from it does not do this step again.
     report.CheckpointsEnded(checkpointer.TakeEnded());
     PLANC_ASSIGN_OR_RETURN(const ValidationResult validated, validation.Run(done));
-    PLANC_RETURN_IF_ERROR(report.Write(done, inputs.hyper_parameters.lr, validated));
+    validation.StopIfLost(report.Write(done, inputs.hyper_parameters.lr, validated));
     stop = validated.stop && (done < end || validated.IsMissing());
 
     // 9. Checkpoint: masters and moments, between two steps.
@@ -89,7 +89,9 @@ absl::StatusOr<TrainingEnd> Train(const Plan& plan, const LaunchConfig& launch,
   const absl::Status saved = checkpointer.Finish();
   report.CheckpointsEnded(checkpointer.TakeEnded());
   PLANC_RETURN_IF_ERROR(saved);
+  PLANC_RETURN_IF_ERROR(agreement.AllOk(report.StoppedFor(validation.lost())));
   PLANC_RETURN_IF_ERROR(report.Finish());
+  if (stop) report.Stopped(groups.control().stop_reason());
   PLANC_RETURN_IF_ERROR(groups.Shutdown());
   return stop ? TrainingEnd::kStopped : TrainingEnd::kCompleted;
 }

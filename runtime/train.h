@@ -35,7 +35,7 @@ struct RunOptions {
 
 enum class TrainingEnd {
   kCompleted,  // all steps are done
-  kStopped,    // a signal asked to stop: a checkpoint was written, running again goes on from it
+  kStopped,    // a signal asked to stop: nothing was lost, running again goes on from there
 };
 
 // Trains: carries out the plan as the rank that `launch` says, from step 0 or from a checkpoint, to

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <filesystem>
 #include <fstream>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "runtime/checkpoint/checkpoint_directory.h"
 #include "runtime/data/mapped_file.h"
 #include "runtime/device/host_device.h"
 #include "runtime/launch/terminal.h"
@@ -16,6 +19,8 @@
 #include "runtime/process_group/connect_groups.h"
 #include "runtime/step/profile_table.h"
 #include "runtime/step/profile_trace.h"
+#include "runtime/training_state.h"
+#include "schemas/fault.h"
 #include "schemas/status.h"
 
 namespace planc {
@@ -65,10 +70,11 @@ bool HasBf16(const Plan& plan) {
 }
 
 absl::Status WriteFile(const std::string& path, const std::string& text) {
+  errno = 0;
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
   file << text;
   file.close();
-  if (!file) return absl::InternalError(absl::StrCat("cannot write ", path));
+  if (!file) return SystemError(path + ": cannot write", errno);
   return absl::OkStatus();
 }
 
@@ -114,6 +120,7 @@ std::string TrainingReport::Directory() const {
 }
 
 absl::Status TrainingReport::OpenFiles(int64_t resumed) {
+  resumed_ = done_ = resumed;
   if (!speaks_) return absl::OkStatus();
   PLANC_ASSIGN_OR_RETURN(metrics_, MetricsWriter::Open(Directory(), resumed, SecondsSince1970()));
   return absl::OkStatus();
@@ -134,7 +141,8 @@ absl::Status TrainingReport::Write(int64_t steps_done, double lr,
                                    const ValidationResult& validation) {
   const Plan& plan = session_->plan();
   const bool due = steps_done % plan.job.run().log_every_steps() == 0 || steps_done == end_;
-  if (!speaks_ || (!due && !validation.due)) return absl::OkStatus();
+  done_ = steps_done;
+  if (!speaks_ || *row_lost_ || (!due && !validation.due)) return absl::OkStatus();
 
   const int64_t step_tokens = plan.job.batch().global() * plan.job.batch().sequence();
   StepMetrics row = std::exchange(checkpoint_, {});
@@ -157,11 +165,13 @@ absl::Status TrainingReport::Write(int64_t steps_done, double lr,
   stepped_ += std::exchange(stepping_, absl::ZeroDuration());
   all_steps_ += std::exchange(steps_, 0);
   if (progress_ != nullptr) progress_->Show(row);
-  return metrics_->Write(row, SecondsSince1970());
+  const absl::Status written = metrics_->Write(row, SecondsSince1970());
+  *row_lost_ = !written.ok();
+  return written;
 }
 
 absl::Status TrainingReport::Sync() const {
-  return metrics_ == nullptr ? absl::OkStatus() : metrics_->Sync();
+  return metrics_ == nullptr || *row_lost_ ? absl::OkStatus() : metrics_->Sync();
 }
 
 bool TrainingReport::LacksValidation(int64_t done) const {
@@ -255,6 +265,38 @@ absl::Status TrainingReport::Finish() {
     options_->out->flush();
   }
   return absl::OkStatus();
+}
+
+absl::Status TrainingReport::StoppedFor(const absl::Status& lost_row) const {
+  if (lost_row.ok()) return lost_row;
+  const absl::Status told(lost_row.code(),
+                          absl::StrCat(lost_row.message(), "; training stopped after step ", done_,
+                                       ", and the checkpoint is\n", CheckpointPath()));
+  return WithFault(told, FaultOf(lost_row).value_or(Fault::kInternal));
+}
+
+std::string TrainingReport::CheckpointPath() const {
+  const std::filesystem::path path =
+      CheckpointDirectory(session_->plan(), options_->base_directory);
+  return (path / CheckpointName(done_)).lexically_normal().string();
+}
+
+void TrainingReport::Stopped(const std::string& reason) const {
+  if (!speaks_ || options_->out == nullptr) return;
+  std::ostream& out = *options_->out;
+  out << "\nstopped by " << reason << "\n  after step " << done_ << " of " << end_;
+  if (done_ == resumed_) {
+    out << "; no step is lost" << std::endl;
+    return;
+  }
+  out << "; the checkpoint is\n  " << CheckpointPath() << std::endl;
+}
+
+TrainingEnd TrainingReport::StoppedEarly(const absl::Status& reason) const {
+  if (!speaks_ || options_->out == nullptr) return TrainingEnd::kStopped;
+  *options_->out << "\nstopped before a step was done: " << reason.message()
+                 << "\n  no step is lost" << std::endl;
+  return TrainingEnd::kStopped;
 }
 
 }  // namespace planc

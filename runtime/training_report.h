@@ -1,6 +1,7 @@
 #ifndef PLANC_RUNTIME_TRAINING_REPORT_H_
 #define PLANC_RUNTIME_TRAINING_REPORT_H_
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -65,9 +66,9 @@ class TrainingReport {
   // Shows a line that stays.
   void Note(const std::string& line);
   // Writes the row of the step that ended, if run.log_every_steps asks for it or a validation was
-  // due.
+  // due. Does nothing once a row was lost.
   absl::Status Write(int64_t steps_done, double lr, const ValidationResult& validation);
-  // Waits until all rows so far are on the disk. Thread-safe.
+  // Waits until all rows so far are on the disk, unless one was refused. Thread-safe.
   absl::Status Sync() const;
 
   // Whether there is a row of step `done` from before the run resumed that lacks its validation
@@ -83,6 +84,13 @@ class TrainingReport {
   // Writes loss curve and profile, and shows planned beside measured memory.
   absl::Status Finish();
 
+  // Why the run ended when the metrics of rank 0 could no longer be written, and what was saved.
+  absl::Status StoppedFor(const absl::Status& lost_row) const;
+  // Tells that a signal ended the run, after Finish: `reason` as the rank that got it says.
+  void Stopped(const std::string& reason) const;
+  // The same before the training state was complete. `reason`: Cancelled.
+  TrainingEnd StoppedEarly(const absl::Status& reason) const;
+
  private:
   TrainingReport(const Session& session, const LaunchConfig& launch, const RunOptions& options,
                  int64_t end);
@@ -92,14 +100,19 @@ class TrainingReport {
   // Writes trace and table of this rank; returns the table.
   absl::StatusOr<std::string> WriteProfile();
   std::string Directory() const;
+  // Of the checkpoint after the last step.
+  std::string CheckpointPath() const;
 
   const Session* session_;
   const RunOptions* options_;
   bool speaks_ = false;  // rank 0
   int64_t end_ = 0;
+  int64_t resumed_ = 0;  // steps done before this run
+  int64_t done_ = 0;     // with those of this run
   double flops_per_step_ = 0;
   std::unique_ptr<RankProfile> profile_;
   std::unique_ptr<MetricsWriter> metrics_;
+  std::unique_ptr<std::atomic<bool>> row_lost_ = std::make_unique<std::atomic<bool>>(false);
   std::unique_ptr<Progress> progress_;
   absl::Time step_began_;
   absl::Duration stepping_;  // since the previous row

@@ -10,6 +10,15 @@
 #include "schemas/status.h"
 
 namespace planc {
+namespace {
+
+// Cancelled when a signal has asked this rank to stop.
+absl::Status StopHere() {
+  const StopRequest request = ScopedStopSignals::Request();
+  return request.signal == 0 ? absl::OkStatus() : absl::CancelledError(StopText(request));
+}
+
+}  // namespace
 
 std::string CheckpointDirectory(const Plan& plan, const std::string& base) {
   return PathIn(base, plan.job.checkpoint().directory());
@@ -23,6 +32,7 @@ absl::StatusOr<int64_t> PrepareState(const Session& session, ProgramRunner* runn
   const std::string& base = options.base_directory;
   const std::string resume = options.resume_from.value_or(plan.job.checkpoint().resume());
   init.restoring = resume != "never";
+  PLANC_RETURN_IF_ERROR(agreement.AllOk(StopHere()));
   PLANC_RETURN_IF_ERROR(runner->Run(ProgramKind::kInit, init));
   std::vector<std::string> notices;
   const absl::StatusOr<std::optional<int64_t>> result = ResumeTraining(
@@ -35,7 +45,8 @@ absl::StatusOr<int64_t> PrepareState(const Session& session, ProgramRunner* runn
     PLANC_RETURN_IF_ERROR(runner->Run(ProgramKind::kInit, ProgramInputs{}));
   }
   if (resumed.has_value()) report->Note(absl::StrCat("resumed after step ", *resumed));
-  PLANC_RETURN_IF_ERROR(report->OpenFiles(resumed.value_or(0)));
+  PLANC_RETURN_IF_ERROR(agreement.AllOk(StopHere()));
+  PLANC_RETURN_IF_ERROR(agreement.AllOk(report->OpenFiles(resumed.value_or(0))));
   PLANC_RETURN_IF_ERROR(runner->Run(ProgramKind::kPublish, ProgramInputs{}));
   return resumed.value_or(0);
 }

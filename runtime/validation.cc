@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "runtime/launch/signals.h"
 #include "runtime/training_state.h"
 #include "schemas/status.h"
@@ -14,7 +15,15 @@ bool Validation::IsDueAfter(int64_t done) const {
 }
 
 absl::StatusOr<bool> Validation::ShouldStop() {
-  return session_.groups()->control().ShouldStop(asked_++, ScopedStopSignals::Received() != 0);
+  const StopRequest request = ScopedStopSignals::Request();
+  std::string reason(lost_.message());
+  if (request.signal != 0) {
+    reason = StopText(request);
+    if (session_.groups()->control().world_size() > 1) {
+      absl::StrAppend(&reason, " to rank ", session_.rank());
+    }
+  }
+  return session_.groups()->control().ShouldStop(asked_++, !reason.empty(), reason);
 }
 
 absl::StatusOr<std::optional<double>> Validation::MeanLoss() {

@@ -24,6 +24,11 @@ class Validation {
   // steps and nobody asked to stop.
   absl::StatusOr<ValidationResult> Run(int64_t done);
 
+  // Asks for a stop at the next occasion, as a signal does, when this row of metrics was lost.
+  void StopIfLost(const absl::Status& written) { lost_.Update(written); }
+  // Why it was lost; OK when none was.
+  const absl::Status& lost() const { return lost_; }
+
   // When the run resumes after `done` steps: takes the validation loss that a signal kept from this
   // step's row of metrics. Returns whether to stop.
   absl::StatusOr<bool> MakeUp(int64_t done, TrainingReport* report);
@@ -38,6 +43,7 @@ class Validation {
   ProgramRunner* const runner_;
   TokenSource* const tokens_;
   const int64_t end_;
+  absl::Status lost_;
   int64_t asked_ = 0;  // how often the ranks were asked whether to stop
 };
 

@@ -10,10 +10,14 @@
 
 namespace planc {
 
-// Returns `status` with `context: ` put before its message; an OK status stays as it is.
+// Returns `status` with `context: ` put before its message; an OK status stays as it is. Payloads
+// (the cause, see fault.h) stay.
 inline absl::Status WithContext(const absl::Status& status, const std::string& context) {
   if (status.ok()) return status;
-  return absl::Status(status.code(), absl::StrCat(context, ": ", status.message()));
+  absl::Status result(status.code(), absl::StrCat(context, ": ", status.message()));
+  status.ForEachPayload(
+      [&result](auto type, const auto& payload) { result.SetPayload(type, payload); });
+  return result;
 }
 
 }  // namespace planc

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "schemas/fault.h"
 #include "schemas/status.h"
 
 namespace planc {
@@ -19,16 +19,15 @@ namespace fs = std::filesystem;
 constexpr int64_t kWriteBytes = int64_t{8} << 20;
 
 // `result` is negative: -errno.
-absl::Status SystemError(const std::string& path, const std::string& action, int64_t result) {
-  return absl::InternalError(
-      absl::StrCat(path, ": cannot ", action, ": ", std::strerror(static_cast<int>(-result))));
+absl::Status Refused(const std::string& path, const std::string& action, int64_t result) {
+  return SystemError(absl::StrCat(path, ": cannot ", action), static_cast<int>(-result));
 }
 
 }  // namespace
 
 absl::StatusOr<DurableFile> DurableFile::Create(const FileSystem& files, const std::string& path) {
   const int file = files.Create(path);
-  if (file < 0) return SystemError(path, "create", file);
+  if (file < 0) return Refused(path, "create", file);
   return DurableFile(files, file, path);
 }
 
@@ -49,7 +48,7 @@ absl::Status DurableFile::Write(const void* data, int64_t bytes, int64_t offset,
     if (written == -EINTR) continue;
     if (written <= 0) {
       const std::string action = what.empty() ? "write" : absl::StrCat("write ", what);
-      return SystemError(path_, action, written == 0 ? -EIO : written);
+      return Refused(path_, action, written == 0 ? -EIO : written);
     }
     done += written;
   }
@@ -63,10 +62,10 @@ absl::Status DurableFile::Write(const void* data, int64_t bytes, int64_t offset,
 absl::Status DurableFile::Finish() {
   int result = files_.Sync(file_);
   while (result == -EINTR) result = files_.Sync(file_);
-  absl::Status status = result < 0 ? SystemError(path_, "sync", result) : absl::OkStatus();
+  absl::Status status = result < 0 ? Refused(path_, "sync", result) : absl::OkStatus();
   result = files_.Close(std::exchange(file_, -1));
   // Linux closes the file even when it says EINTR, and the contents are already on the disk.
-  if (result < 0 && result != -EINTR) status.Update(SystemError(path_, "close", result));
+  if (result < 0 && result != -EINTR) status.Update(Refused(path_, "close", result));
   return status;
 }
 
@@ -83,11 +82,11 @@ absl::Status WriteDurably(const std::string& path, const FilePieces& pieces,
 
 absl::Status SyncDirectory(const std::string& path, const FileSystem& files) {
   const int folder = files.OpenDirectory(path);
-  if (folder < 0) return SystemError(path, "open", folder);
+  if (folder < 0) return Refused(path, "open", folder);
   int result = files.Sync(folder);
   while (result == -EINTR) result = files.Sync(folder);
   files.Close(folder);
-  return result < 0 ? SystemError(path, "sync", result) : absl::OkStatus();
+  return result < 0 ? Refused(path, "sync", result) : absl::OkStatus();
 }
 
 absl::Status CreateDirectories(const std::string& path, const FileSystem& files) {
@@ -96,8 +95,8 @@ absl::Status CreateDirectories(const std::string& path, const FileSystem& files)
   const std::string parent = fs::path(path).parent_path().string();
   PLANC_RETURN_IF_ERROR(CreateDirectories(parent, files));
   const int result = files.MakeDirectory(path);
-  if (result < 0 && result != -EEXIST) return SystemError(path, "create", result);
-  if (result < 0 && !fs::is_directory(path, error)) return SystemError(path, "create", result);
+  if (result < 0 && result != -EEXIST) return Refused(path, "create", result);
+  if (result < 0 && !fs::is_directory(path, error)) return Refused(path, "create", result);
   return SyncDirectory(parent.empty() ? "." : parent, files);
 }
 
@@ -114,12 +113,12 @@ absl::Status RemoveTree(const std::string& path, const FileSystem& files) {
     for (const std::string& entry : entries) PLANC_RETURN_IF_ERROR(RemoveTree(entry, files));
   }
   const int result = files.Remove(path);
-  return result < 0 && result != -ENOENT ? SystemError(path, "remove", result) : absl::OkStatus();
+  return result < 0 && result != -ENOENT ? Refused(path, "remove", result) : absl::OkStatus();
 }
 
 absl::Status RenamePath(const std::string& from, const std::string& to, const FileSystem& files) {
   const int result = files.Rename(from, to);
-  return result < 0 ? SystemError(from, "rename", result) : absl::OkStatus();
+  return result < 0 ? Refused(from, "rename", result) : absl::OkStatus();
 }
 
 }  // namespace planc

@@ -223,7 +223,8 @@ void InspectFile(const TokenFile& file, proto::DataFormat format, int64_t vocab,
 
 absl::Status DataFindings::ToStatus() const {
   if (errors.empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrJoin(errors, "\n"));
+  const absl::Status status = absl::InvalidArgumentError(absl::StrJoin(errors, "\n"));
+  return fault.has_value() ? WithFault(status, *fault) : status;
 }
 
 void InspectTokens(const TokenStream& stream, proto::DataFormat format, int64_t vocab,

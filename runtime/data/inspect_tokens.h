@@ -2,11 +2,13 @@
 #define PLANC_RUNTIME_DATA_INSPECT_TOKENS_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "runtime/data/token_stream.h"
+#include "schemas/fault.h"
 #include "schemas/job.pb.h"
 
 namespace planc {
@@ -25,7 +27,9 @@ struct DataFindings {
   std::vector<std::string> errors;    // the data is not what the job says: nothing may train on it
   std::vector<std::string> warnings;  // it may be meant so
 
-  // OK without errors, else InvalidArgument with all of them, one a line.
+  std::optional<Fault> fault;         // of all errors, where it is not the data's
+
+  // OK without errors, else InvalidArgument with all of them, one a line, and the fault.
   absl::Status ToStatus() const;
 };
 

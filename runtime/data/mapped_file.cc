@@ -11,35 +11,65 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "schemas/fault.h"
 
 namespace planc {
 namespace {
 
-absl::Status FileError(const std::string& path, const std::string& reason) {
-  return absl::InvalidArgumentError(absl::StrCat(path, ": ", reason));
+absl::Status FileError(const std::string& path, int error) {
+  return WithFault(absl::InvalidArgumentError(absl::StrCat(path, ": ", std::strerror(error))),
+                   FaultOfErrno(error));
+}
+
+absl::Status NotRegular(const std::string& path, mode_t mode) {
+  const char* const kind = S_ISDIR(mode)    ? "a folder"
+                           : S_ISFIFO(mode) ? "a pipe"
+                           : S_ISSOCK(mode) ? "a socket"
+                                            : "a device";
+  return WithFault(
+      absl::InvalidArgumentError(absl::StrCat(path, ": it is ", kind, ", not a regular file")),
+      Fault::kEnvironment);
 }
 
 absl::StatusOr<const char*> Map(int file, int64_t size, const std::string& path) {
   void* const data = mmap(nullptr, static_cast<size_t>(size), PROT_READ, MAP_PRIVATE, file, 0);
-  if (data == MAP_FAILED) return FileError(path, std::strerror(errno));
+  if (data == MAP_FAILED) return FileError(path, errno);
   return static_cast<const char*>(data);
 }
 
 }  // namespace
 
+absl::StatusOr<int> OpenRegularFile(const std::string& path) {
+  // Without O_NONBLOCK, opening a pipe waits until somebody writes to it.
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  struct stat info {};
+  // A socket, or a device that is not there.
+  if (file < 0 && errno == ENXIO && stat(path.c_str(), &info) == 0) {
+    return NotRegular(path, info.st_mode);
+  }
+  if (file < 0) return FileError(path, errno);
+  absl::Status status;
+  if (fstat(file, &info) != 0) {
+    status = FileError(path, errno);
+  } else if (!S_ISREG(info.st_mode)) {
+    status = NotRegular(path, info.st_mode);
+  }
+  if (status.ok()) return file;
+  close(file);
+  return status;
+}
+
 absl::StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
-  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) return FileError(path, std::strerror(errno));
+  const absl::StatusOr<int> file = OpenRegularFile(path);
+  if (!file.ok()) return file.status();
   struct stat info {};
   absl::StatusOr<const char*> data = nullptr;
-  if (fstat(file, &info) != 0) {
-    data = FileError(path, std::strerror(errno));
-  } else if (!S_ISREG(info.st_mode)) {
-    data = FileError(path, "not a regular file");
+  if (fstat(*file, &info) != 0) {
+    data = FileError(path, errno);
   } else if (info.st_size > 0) {
-    data = Map(file, info.st_size, path);
+    data = Map(*file, info.st_size, path);
   }
-  close(file);  // the mapping stays
+  close(*file);  // the mapping stays
   if (!data.ok()) return data.status();
   MappedFile mapped;
   mapped.data_ = *data;

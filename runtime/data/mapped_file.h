@@ -9,10 +9,15 @@
 
 namespace planc {
 
+// Opens a regular file for reading and returns its descriptor, which the caller closes. Never
+// waits: a pipe, a socket, a folder or a device is refused by name. Errors: InvalidArgument
+// "PATH: <reason>" with the fault of the system's refusal (schemas/fault.h).
+absl::StatusOr<int> OpenRegularFile(const std::string& path);
+
 // A regular file mapped for reading; unmapped by the destructor. An empty file maps to nothing.
 class MappedFile {
  public:
-  // Errors: InvalidArgument "PATH: <reason>" when the file cannot be opened or is not regular.
+  // Errors: those of OpenRegularFile, and when it cannot be mapped.
   static absl::StatusOr<MappedFile> Open(const std::string& path);
 
   MappedFile() = default;

@@ -1,11 +1,19 @@
 #include "runtime/data/mapped_file.h"
 
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
 #include <filesystem>
 #include <fstream>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "schemas/fault.h"
 
 namespace planc {
 namespace {
@@ -42,6 +50,35 @@ TEST(MappedFileTest, AFileThatIsCutShortIsAnError) {
   const absl::Status status = file->Fetch(file->data(), kBytes);
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
   EXPECT_THAT(std::string(status.message()), testing::HasSubstr("cannot be read"));
+}
+
+TEST(MappedFileTest, WhatIsNoRegularFileIsRefusedAtOnce) {
+  const std::string folder = testing::TempDir() + "kinds";
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directories(folder);
+  ASSERT_EQ(mkfifo((folder + "/pipe").c_str(), 0644), 0);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const int unbound = socket(AF_UNIX, SOCK_STREAM, 0);
+  const int here = open(folder.c_str(), O_RDONLY | O_DIRECTORY);
+  // A short name, whatever the folder's is.
+  const std::string name = absl::StrCat("/proc/self/fd/", here, "/socket");
+  ASSERT_LT(name.size(), sizeof(address.sun_path));
+  name.copy(address.sun_path, name.size());
+  ASSERT_EQ(bind(unbound, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  const auto refusal = [](const std::string& path) {
+    const absl::Status status = MappedFile::Open(path).status();
+    EXPECT_EQ(FaultOf(status), Fault::kEnvironment) << status;
+    return std::string(status.message());
+  };
+  EXPECT_EQ(refusal(folder), folder + ": it is a folder, not a regular file");
+  EXPECT_EQ(refusal(folder + "/pipe"), folder + "/pipe: it is a pipe, not a regular file");
+  EXPECT_EQ(refusal(folder + "/socket"), folder + "/socket: it is a socket, not a regular file");
+  EXPECT_EQ(refusal("/dev/zero"), "/dev/zero: it is a device, not a regular file");
+  EXPECT_EQ(refusal(folder + "/none"), folder + "/none: No such file or directory");
+  EXPECT_EQ(refusal(folder + "/pipe/x"), folder + "/pipe/x: Not a directory");
+  close(unbound);
+  close(here);
 }
 
 TEST(MappedFileTest, Errors) {

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/data/permutation.h"
 #include "schemas/counted.h"
+#include "schemas/fault.h"
 #include "schemas/status.h"
 
 namespace planc {
@@ -89,11 +90,13 @@ absl::Status TokenLoader::LoadTargets(const MicrobatchPosition& position, int32_
 
 DataFindings InspectData(const proto::Job& job, const std::string& directory) {
   DataFindings findings;
+  std::vector<absl::Status> unopened;
   const auto inspect = [&](const google::protobuf::RepeatedPtrField<std::string>& files,
                            const std::string& key, DataAmount* amount) {
     const auto stream = OpenStream(job, files, key, directory);
     if (!stream.ok()) {
       findings.errors.emplace_back(stream.status().message());
+      unopened.push_back(stream.status());
       return;
     }
     const int64_t tokens = (*stream)->tokens();
@@ -103,6 +106,10 @@ DataFindings InspectData(const proto::Job& job, const std::string& directory) {
   inspect(job.data().train(), "data.train", &findings.train);
   if (!job.data().validation().empty()) {
     inspect(job.data().validation(), "data.validation", &findings.validation);
+  }
+  // What is wrong with contents outweighs a file that cannot be opened.
+  if (!unopened.empty() && unopened.size() == findings.errors.size()) {
+    findings.fault = FaultOf(JoinedErrors(unopened));
   }
   return findings;
 }

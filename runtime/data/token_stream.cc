@@ -13,6 +13,7 @@
 #include "runtime/data/megatron_index.h"
 #include "runtime/data/token_header.h"
 #include "schemas/counted.h"
+#include "schemas/fault.h"
 #include "schemas/status.h"
 
 namespace planc {
@@ -186,18 +187,18 @@ absl::StatusOr<std::unique_ptr<TokenStream>> TokenStream::Open(
     const std::vector<std::string>& paths, proto::DataFormat format, int64_t token_bytes,
     const std::string& directory) {
   auto stream = std::make_unique<TokenStream>();
-  std::vector<std::string> defects;
+  std::vector<absl::Status> defects;
   for (const std::string& path : paths) {
     absl::StatusOr<TokenFile> file = OpenFile(PathIn(directory, path), format, token_bytes);
     if (!file.ok()) {
-      defects.push_back(std::string(file.status().message()));
+      defects.push_back(file.status());
       continue;
     }
     file->first = stream->tokens_;
     stream->tokens_ += file->tokens;
     stream->files_.push_back(*std::move(file));
   }
-  if (!defects.empty()) return absl::InvalidArgumentError(absl::StrJoin(defects, "\n"));
+  if (!defects.empty()) return JoinedErrors(defects);
   return stream;
 }
 

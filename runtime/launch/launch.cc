@@ -8,9 +8,10 @@
 #include <cstdlib>
 #include <vector>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/launch/hostlist.h"
+#include "runtime/launch/launch_reader.h"
+#include "runtime/launch/numbered_launch.h"
 #include "runtime/launch/placement.h"
 #include "runtime/launch/terminal.h"
 #include "schemas/status.h"
@@ -22,43 +23,7 @@ namespace {
 constexpr int64_t kFirstSlurmPort = 20000;
 constexpr int64_t kSlurmPorts = 12000;
 
-// Reads variables and remembers the first error.
-class Reader {
- public:
-  explicit Reader(const Environment& environment) : environment_(environment) {}
-
-  bool Has(const std::string& name) const { return environment_(name).has_value(); }
-
-  std::string Text(const std::string& name) {
-    const std::optional<std::string> value = environment_(name);
-    if (!value.has_value() && status_.ok()) {
-      status_ = absl::InvalidArgumentError(absl::StrCat("launch variable ", name, " is not set"));
-    }
-    return value.value_or("");
-  }
-
-  int64_t Integer(const std::string& name) {
-    const std::string text = Text(name);
-    int64_t value = 0;
-    if (status_.ok() && (!absl::SimpleAtoi(text, &value) || value < 0)) {
-      status_ = absl::InvalidArgumentError(
-          absl::StrCat("launch variable ", name, "=", text, " is not a count"));
-    }
-    return value;
-  }
-
-  int64_t IntegerOr(const std::string& name, int64_t otherwise) {
-    return Has(name) ? Integer(name) : otherwise;
-  }
-
-  const absl::Status& status() const { return status_; }
-
- private:
-  const Environment& environment_;
-  absl::Status status_;
-};
-
-LaunchConfig ReadLocal(Reader* reader) {
+LaunchConfig ReadLocal(LaunchReader* reader) {
   LaunchConfig launch;
   launch.source = LaunchSource::kLocal;
   launch.rank = launch.local_rank = reader->Integer("PLANC_RANK");
@@ -75,7 +40,7 @@ LaunchConfig ReadLocal(Reader* reader) {
   return launch;
 }
 
-LaunchConfig ReadTorchrun(Reader* reader) {
+LaunchConfig ReadTorchrun(LaunchReader* reader) {
   LaunchConfig launch;
   launch.source = LaunchSource::kTorchrun;
   launch.rank = reader->Integer("RANK");
@@ -97,7 +62,8 @@ LaunchConfig ReadTorchrun(Reader* reader) {
 
 // Where the ranks of a Slurm step meet: on the first node of the step, where rank 0 is, unless
 // MASTER_ADDR and MASTER_PORT say otherwise.
-absl::Status PlaceSlurmStore(Reader* reader, int64_t job, int64_t step, LaunchConfig* launch) {
+absl::Status PlaceSlurmStore(LaunchReader* reader, int64_t job, int64_t step,
+                             LaunchConfig* launch) {
   PLANC_ASSIGN_OR_RETURN(const std::vector<std::string> nodes,
                          ExpandHostlist(reader->Text("SLURM_STEP_NODELIST")));
   if (nodes.empty()) return absl::InvalidArgumentError("SLURM_STEP_NODELIST is empty");
@@ -109,7 +75,7 @@ absl::Status PlaceSlurmStore(Reader* reader, int64_t job, int64_t step, LaunchCo
 }
 
 // How many tasks run on this node of the step.
-absl::StatusOr<int64_t> TasksOnThisNode(Reader* reader, int64_t rank) {
+absl::StatusOr<int64_t> TasksOnThisNode(LaunchReader* reader, int64_t rank) {
   PLANC_ASSIGN_OR_RETURN(const std::vector<int64_t> tasks,
                          ExpandTaskCounts(reader->Text("SLURM_STEP_TASKS_PER_NODE")));
   const int64_t node = reader->Integer("SLURM_NODEID");
@@ -128,7 +94,7 @@ absl::StatusOr<int64_t> TasksOnThisNode(Reader* reader, int64_t rank) {
   return tasks[node];
 }
 
-absl::StatusOr<LaunchConfig> ReadSlurm(Reader* reader) {
+absl::StatusOr<LaunchConfig> ReadSlurm(LaunchReader* reader) {
   if (reader->Has("SLURM_HET_SIZE")) {
     return absl::FailedPreconditionError(
         "a heterogeneous Slurm job has several node lists, and planc needs one: submit a job with "
@@ -151,7 +117,7 @@ absl::StatusOr<LaunchConfig> ReadSlurm(Reader* reader) {
 }
 
 // A batch script has the variables of task 0 of the job, but the other tasks do not exist.
-absl::Status WithoutSrun(Reader* reader) {
+absl::Status WithoutSrun(LaunchReader* reader) {
   const int64_t tasks = reader->Integer("SLURM_NTASKS");
   const int64_t nodes = std::max<int64_t>(1, reader->IntegerOr("SLURM_JOB_NUM_NODES", 1));
   PLANC_RETURN_IF_ERROR(reader->status());
@@ -193,6 +159,11 @@ const char* LaunchSourceName(LaunchSource source) {
       return "torchrun";
     case LaunchSource::kSlurm:
       return "slurm";
+#define PLANC_LAUNCHER(source, name, ...) \
+  case LaunchSource::source:              \
+    return name;
+#include "runtime/launch/launchers.def"
+#undef PLANC_LAUNCHER
   }
   return "?";
 }
@@ -206,16 +177,24 @@ Environment ProcessEnvironment() {
 }
 
 absl::StatusOr<LaunchConfig> DetectLaunch(const Environment& environment, int cores) {
-  Reader reader(environment);
+  LaunchReader reader(environment);
   LaunchConfig launch;
   if (reader.Has("PLANC_RANK")) {
     launch = ReadLocal(&reader);
   } else if (reader.Has("RANK") && reader.Has("WORLD_SIZE")) {
     launch = ReadTorchrun(&reader);
-  } else if (reader.Has("SLURM_STEP_ID") && reader.Has("SLURM_PROCID")) {
-    PLANC_ASSIGN_OR_RETURN(launch, ReadSlurm(&reader));
-  } else if (reader.Has("SLURM_JOB_ID") && reader.IntegerOr("SLURM_NTASKS", 1) > 1) {
-    return WithoutSrun(&reader);
+  } else {
+    // Before Slurm, whose variables mpirun passes on from the step of its daemons.
+    PLANC_ASSIGN_OR_RETURN(std::optional<LaunchConfig> numbered, ReadNumberedLaunch(environment));
+    if (numbered.has_value()) {
+      launch = *std::move(numbered);
+    } else if (reader.Has("SLURM_STEP_ID") && reader.Has("SLURM_PROCID")) {
+      PLANC_ASSIGN_OR_RETURN(launch, ReadSlurm(&reader));
+    } else if (reader.Has("SLURM_JOB_ID") && reader.IntegerOr("SLURM_NTASKS", 1) > 1) {
+      return WithoutSrun(&reader);
+    } else {
+      PLANC_RETURN_IF_ERROR(RefuseUnknownLauncher(environment));
+    }
   }
   PLANC_RETURN_IF_ERROR(reader.status());
   PLANC_RETURN_IF_ERROR(CheckRanks(launch));

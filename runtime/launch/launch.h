@@ -16,6 +16,9 @@ enum class LaunchSource : uint8_t {
   kLocal,     // planc's own local launcher
   kTorchrun,  // RANK, WORLD_SIZE, ... as torchrun sets them
   kSlurm,     // srun
+#define PLANC_LAUNCHER(source, ...) source,
+#include "runtime/launch/launchers.def"
+#undef PLANC_LAUNCHER
 };
 const char* LaunchSourceName(LaunchSource source);
 
@@ -47,13 +50,14 @@ using Environment = std::function<std::optional<std::string>(const std::string& 
 Environment ProcessEnvironment();
 
 // Reads the launch variables: planc's own, else torchrun's (RANK, WORLD_SIZE, LOCAL_RANK,
-// LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT), else those of a Slurm step, else alone.
+// LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT), else those of MPI and other launchers
+// (launchers.def), else those of a Slurm step, else alone.
 // `cores`: CPU cores that this process may use; threads = max(1, cores / local ranks) unless Slurm
 // says how many belong to a task. Whether the ranks are where the mesh wants them is not known
 // here: see CheckPlacement.
 // Errors: InvalidArgument naming the variable that is missing or malformed; FailedPrecondition in
-// a Slurm batch script of several tasks without srun, in a heterogeneous step, and where task 0 is
-// not on the first node.
+// a Slurm batch script of several tasks without srun, in a heterogeneous step, where task 0 is not
+// on the first node, and under a launcher that does not tell enough.
 absl::StatusOr<LaunchConfig> DetectLaunch(const Environment& environment, int cores);
 // Of this process.
 absl::StatusOr<LaunchConfig> DetectLaunch();

@@ -1,13 +1,17 @@
 #include "runtime/launch/launch.h"
 
+#include <unistd.h>
+
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "runtime/launch/hostlist.h"
+#include "runtime/launch/numbered_launch.h"
 
 namespace planc {
 namespace {
@@ -213,6 +217,125 @@ TEST(TaskCountsTest, ExpandsAndRefuses) {
   for (const char* list : {"", "x", "2(x", "2(x)", "2(y3)", "2(x3", "2,"}) {
     EXPECT_FALSE(ExpandTaskCounts(list).ok()) << list;
   }
+}
+
+// What mpirun of Open MPI 4 sets for one of four processes on one machine.
+const Variables& OpenMpiVariables() {
+  static const auto* const variables =
+      new Variables{{"OMPI_COMM_WORLD_RANK", "3"},       {"OMPI_COMM_WORLD_SIZE", "4"},
+                    {"OMPI_COMM_WORLD_LOCAL_RANK", "3"}, {"OMPI_COMM_WORLD_LOCAL_SIZE", "4"},
+                    {"PMIX_NAMESPACE", "1804664833"},    {"PMIX_RANK", "3"}};
+  return *variables;
+}
+
+TEST(NumberedLaunchTest, OpenMpiOnOneMachine) {
+  const absl::StatusOr<LaunchConfig> launch = Detect(OpenMpiVariables());
+  ASSERT_TRUE(launch.ok()) << launch.status();
+  EXPECT_EQ(launch->source, LaunchSource::kOpenMpi);
+  EXPECT_STREQ(LaunchSourceName(launch->source), "Open MPI");
+  EXPECT_EQ(launch->rank, 3);
+  EXPECT_EQ(launch->world_size, 4);
+  EXPECT_EQ(launch->local_rank, 3);
+  EXPECT_EQ(launch->local_world_size, 4);
+  EXPECT_EQ(launch->threads, 4);
+  EXPECT_EQ(launch->store_host, "127.0.0.1");
+  EXPECT_GE(launch->store_port, 32000);
+  EXPECT_LT(launch->store_port, 32700);
+  Variables first = OpenMpiVariables();
+  first["OMPI_COMM_WORLD_RANK"] = first["OMPI_COMM_WORLD_LOCAL_RANK"] = first["PMIX_RANK"] = "0";
+  EXPECT_EQ(Detect(first)->store_port, launch->store_port);
+  EXPECT_EQ(Detect(first)->job, launch->job);
+  first["PMIX_NAMESPACE"] = "1804664834";
+  EXPECT_NE(Detect(first)->job, launch->job) << "another start";
+}
+
+TEST(NumberedLaunchTest, EveryLauncherOfTheTable) {
+  const std::vector<std::pair<LaunchSource, Variables>> cases = {
+      {LaunchSource::kMpich,
+       {{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}, {"MPI_LOCALRANKID", "1"}, {"MPI_LOCALNRANKS", "2"}}},
+      {LaunchSource::kMvapich,
+       {{"MV2_COMM_WORLD_RANK", "1"},
+        {"MV2_COMM_WORLD_SIZE", "2"},
+        {"MV2_COMM_WORLD_LOCAL_RANK", "1"},
+        {"MV2_COMM_WORLD_LOCAL_SIZE", "2"},
+        {"PMI_RANK", "1"},
+        {"PMI_SIZE", "2"}}},
+      {LaunchSource::kPals,
+       {{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}, {"PMI_LOCAL_RANK", "1"}, {"PMI_LOCAL_SIZE", "2"}}},
+      {LaunchSource::kJsrun,
+       {{"JSM_NAMESPACE_RANK", "1"},
+        {"JSM_NAMESPACE_SIZE", "2"},
+        {"JSM_NAMESPACE_LOCAL_RANK", "1"},
+        {"JSM_NAMESPACE_LOCAL_SIZE", "2"}}},
+      {LaunchSource::kFlux,
+       {{"FLUX_TASK_RANK", "1"},
+        {"FLUX_JOB_SIZE", "2"},
+        {"FLUX_TASK_LOCAL_ID", "1"},
+        {"FLUX_JOB_NNODES", "1"},
+        {"FLUX_JOB_ID", "f2Abc"}}}};
+  for (const auto& [source, variables] : cases) {
+    const absl::StatusOr<LaunchConfig> launch = Detect(variables);
+    ASSERT_TRUE(launch.ok()) << LaunchSourceName(source) << ": " << launch.status();
+    EXPECT_EQ(launch->source, source) << LaunchSourceName(launch->source);
+    EXPECT_EQ(launch->rank, 1);
+    EXPECT_EQ(launch->world_size, 2);
+    EXPECT_EQ(launch->local_rank, 1);
+    EXPECT_EQ(launch->local_world_size, 2);
+    EXPECT_FALSE(launch->job.empty());
+  }
+}
+
+TEST(NumberedLaunchTest, SeveralMachinesNeedAMeetingPoint) {
+  Variables variables = OpenMpiVariables();
+  variables["OMPI_COMM_WORLD_LOCAL_SIZE"] = "2";
+  variables["OMPI_COMM_WORLD_LOCAL_RANK"] = "1";
+  const absl::StatusOr<LaunchConfig> refused = Detect(variables);
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(MessageOf(refused.status()),
+              HasSubstr("\n  mpirun -n 4 --map-by ppr:2:node -x MASTER_ADDR=HOST -x "
+                        "MASTER_PORT=29500 planc run ..."));
+  variables["MASTER_ADDR"] = "n1";
+  variables["MASTER_PORT"] = "29501";
+  const absl::StatusOr<LaunchConfig> launch = Detect(variables);
+  ASSERT_TRUE(launch.ok()) << launch.status();
+  EXPECT_EQ(launch->store_host, "n1");
+  EXPECT_EQ(launch->store_port, 29501);
+}
+
+TEST(NumberedLaunchTest, MpirunInASlurmJobIsNotTakenForTheStepOfItsDaemons) {
+  Variables variables = OpenMpiVariables();
+  for (const auto& [name, value] : SlurmVariables()) variables[name] = value;
+  const absl::StatusOr<LaunchConfig> launch = Detect(variables);
+  ASSERT_TRUE(launch.ok()) << launch.status();
+  EXPECT_EQ(launch->source, LaunchSource::kOpenMpi);
+  EXPECT_EQ(launch->rank, 3);
+}
+
+TEST(NumberedLaunchTest, SrunWithAnMpiPluginIsSlurm) {
+  Variables variables = SlurmVariables();
+  variables["PMIX_RANK"] = variables["PMI_RANK"] = "5";
+  const absl::StatusOr<LaunchConfig> launch = Detect(variables);
+  ASSERT_TRUE(launch.ok()) << launch.status();
+  EXPECT_EQ(launch->source, LaunchSource::kSlurm);
+}
+
+TEST(NumberedLaunchTest, ARankThatKnowsNothingElseNeverTrainsAlone) {
+  for (const std::string name : {"PMIX_RANK", "PMI_RANK", "ALPS_APP_PE", "OMPI_COMM_WORLD_RANK",
+                                 "FLUX_TASK_RANK", "MV2_COMM_WORLD_RANK", "JSM_NAMESPACE_RANK"}) {
+    const absl::StatusOr<LaunchConfig> launch = Detect({{name, "0"}});
+    EXPECT_EQ(launch.status().code(), absl::StatusCode::kFailedPrecondition) << name;
+    EXPECT_THAT(MessageOf(launch.status()), HasSubstr("\n  mpirun -n 4")) << name;
+  }
+  const absl::StatusOr<LaunchConfig> half =
+      Detect({{"PMI_RANK", "0"}, {"MPI_LOCALRANKID", "0"}, {"MPI_LOCALNRANKS", "2"}});
+  EXPECT_THAT(MessageOf(half.status()), HasSubstr("launch variable PMI_SIZE is not set"));
+}
+
+TEST(NumberedLaunchTest, TheLauncherIsTheNearestAncestorWithoutTheVariable) {
+  // This process's parent lacks it, whatever stands between.
+  EXPECT_EQ(LauncherIdentity("PLANC_NOBODY_SETS_THIS"), LauncherIdentity("PLANC_NOR_THIS"));
+  EXPECT_THAT(LauncherIdentity("PLANC_NOBODY_SETS_THIS"),
+              ::testing::StartsWith(absl::StrCat(getppid(), ".")));
 }
 
 }  // namespace

@@ -86,20 +86,20 @@ class RestartPolicy {
 }  // namespace
 
 absl::StatusOr<int> LaunchLocal(const LocalLaunchOptions& options) {
-  const SignalQueue signals;
+  SignalQueue signals;
   RestartPolicy policy(options);
   std::vector<std::string> arguments = options.arguments;
   for (int attempt = 0;; ++attempt) {
-    RankAttempt ranks(options, arguments, attempt, signals);
+    RankAttempt ranks(options, arguments, attempt, &signals);
     PLANC_RETURN_IF_ERROR(ranks.Start());
     ranks.Watch();
     const AttemptEnd end = ranks.Report();
     if (!MayRestart(end)) return end.code;
     const std::optional<absl::Duration> pause = policy.Decide(end);
     if (!pause.has_value()) return end.code;
-    const int signal = signals.AwaitStop(*pause);
-    if (signal != 0) {
-      std::cerr << "planc: signal " << signal << " ended the pause; the run can go on from "
+    const StopRequest stop = signals.AwaitStop(*pause);
+    if (stop.signal != 0) {
+      std::cerr << "planc: " << StopText(stop) << " ended the pause; the run can go on from "
                 << policy.point().description << std::endl;
       return kExitStopped;
     }

@@ -37,8 +37,9 @@ struct LocalLaunchOptions {
 };
 
 // Starts one process per rank on this machine and waits for all of them. What rank 0 prints also
-// goes to this process's standard output and error. SIGTERM, SIGINT and SIGUSR1 are passed on, and
-// nothing is started again after one. The ranks die with this process, however it ends.
+// goes to this process's standard output and error. The signals that ask to stop
+// (kStopSignals) are passed on, and nothing is started again after one. The ranks die with this
+// process, however it ends.
 //
 // Faults: when a rank is killed by a signal, or ends with code 1, 6 or 7, all ranks are started
 // again, as often as `restarts` allows. A rank that ends in the same step with the same code 1 or 6
@@ -47,6 +48,7 @@ struct LocalLaunchOptions {
 // of an attempt is appended to that of the one before.
 //
 // Returns 0 when every rank ended so; 8 when a signal ended the run and its state is on the disk;
+// 130 when a second SIGINT ended the ranks at once;
 // else the exit code of the rank that failed first and for its own reason, or 7 when a signal
 // killed it. Errors: Internal when the processes or the logs cannot be made.
 absl::StatusOr<int> LaunchLocal(const LocalLaunchOptions& options);

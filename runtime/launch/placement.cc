@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "runtime/launch/numbered_launch.h"
 #include "schemas/counted.h"
 
 namespace planc {
@@ -17,17 +18,30 @@ constexpr size_t kMachinesShown = 8;
 constexpr size_t kRanksShown = 16;
 
 struct Machine {
-  std::string host;
+  std::string name;  // for people
   std::vector<int64_t> ranks;
 };
+
+// Two texts are equal where the ranks are on one machine.
+std::string KeyOf(const RankPlace& place) { return absl::StrCat(place.host, "\n", place.machine); }
+
+// The host, with the address where another machine has the same name.
+std::string NameOf(const RankPlace& place, const std::vector<RankPlace>& places) {
+  for (const RankPlace& other : places) {
+    if (other.host == place.host && KeyOf(other) != KeyOf(place)) {
+      return absl::StrCat(place.host, " (", place.address, ")");
+    }
+  }
+  return place.host;
+}
 
 // The machines in the order of their lowest rank.
 std::vector<Machine> MachinesOf(const std::vector<RankPlace>& places) {
   std::vector<Machine> machines;
   std::map<std::string, size_t> index;
   for (size_t rank = 0; rank < places.size(); ++rank) {
-    const auto [known, added] = index.emplace(places[rank].host, machines.size());
-    if (added) machines.push_back({places[rank].host, {}});
+    const auto [known, added] = index.emplace(KeyOf(places[rank]), machines.size());
+    if (added) machines.push_back({NameOf(places[rank], places), {}});
     machines[known->second].ranks.push_back(static_cast<int64_t>(rank));
   }
   return machines;
@@ -43,7 +57,7 @@ std::string MachineList(const std::vector<RankPlace>& places) {
     }
     std::vector<int64_t> ranks = machine.ranks;
     if (ranks.size() > kRanksShown) ranks.resize(kRanksShown);
-    lines.push_back(absl::StrCat(machine.host, ranks.size() == 1 ? " has rank " : " has ranks ",
+    lines.push_back(absl::StrCat(machine.name, ranks.size() == 1 ? " has rank " : " has ranks ",
                                  absl::StrJoin(ranks, ", "),
                                  ranks.size() < machine.ranks.size() ? ", ..." : ""));
   }
@@ -53,7 +67,7 @@ std::string MachineList(const std::vector<RankPlace>& places) {
 }  // namespace
 
 std::string PlaceText(const RankPlace& place) {
-  return absl::StrCat(place.local_rank, " ", place.address, " ", place.host);
+  return absl::StrCat(place.local_rank, " ", place.address, " ", place.host, "\n", place.machine);
 }
 
 absl::StatusOr<RankPlace> ParsePlace(const std::string& text) {
@@ -63,11 +77,15 @@ absl::StatusOr<RankPlace> ParsePlace(const std::string& text) {
     return absl::InvalidArgumentError(absl::StrCat("malformed place of a rank \"", text, "\""));
   }
   place.address = fields[1];
-  place.host = fields[2];
+  const std::vector<std::string> names = absl::StrSplit(fields[2], absl::MaxSplits('\n', 1));
+  place.host = names[0];
+  if (names.size() > 1) place.machine = names[1];
   return place;
 }
 
 std::string StartCommand(LaunchSource source, int64_t nodes, int64_t ranks_per_node) {
+  const std::string command = NumberedCommand(source, nodes, ranks_per_node, nodes > 1);
+  if (!command.empty()) return command;
   if (source == LaunchSource::kSlurm) {
     return absl::StrCat("srun -K1 --nodes=", nodes, " --ntasks-per-node=", ranks_per_node,
                         " --distribution=block:block planc run ...");
@@ -84,13 +102,14 @@ absl::Status CheckPlacement(const std::vector<RankPlace>& places, int64_t ranks_
   for (int64_t rank = 0; rank < ranks && problem.empty(); ++rank) {
     const RankPlace& place = places[rank];
     const int64_t first = rank - rank % ranks_per_node;
-    const int64_t known = first_rank.emplace(place.host, rank).first->second;
+    const int64_t known = first_rank.emplace(KeyOf(place), rank).first->second;
     if (known != first) {
-      problem = absl::StrCat("rank ", rank, " runs on ", place.host, " with rank ", known);
+      problem =
+          absl::StrCat("rank ", rank, " runs on ", NameOf(place, places), " with rank ", known);
       if (rank != first) absl::StrAppend(&problem, ", not with rank ", first);
       if (known == rank) {
-        problem = absl::StrCat("rank ", rank, " runs on ", place.host, ", not on ",
-                               places[first].host, " with rank ", first);
+        problem = absl::StrCat("rank ", rank, " runs on ", NameOf(place, places), ", not on ",
+                               NameOf(places[first], places), " with rank ", first);
       }
     } else if (place.local_rank != rank % ranks_per_node) {
       problem = absl::StrCat("rank ", rank, " is local rank ", place.local_rank, " of ", place.host,

@@ -16,6 +16,7 @@ struct RankPlace {
   std::string host;          // LaunchConfig::host
   int64_t local_rank = 0;    // among the ranks on this host
   std::string address = {};  // numeric, through which the rank sees the store
+  std::string machine = {};  // tells machines with one name apart; empty: unknown
 };
 
 // One line of text for one place, and back. Errors: InvalidArgument.
@@ -23,11 +24,12 @@ std::string PlaceText(const RankPlace& place);
 absl::StatusOr<RankPlace> ParsePlace(const std::string& text);
 
 // The command that starts `ranks_per_node` ranks on each of `nodes` machines in the order of the
-// mesh: srun for kSlurm, else torchrun.
+// mesh: that of launchers.def, srun for kSlurm, else torchrun.
 std::string StartCommand(LaunchSource source, int64_t nodes, int64_t ranks_per_node);
 
 // Whether the ranks are where the groups of the mesh want them: rank r on machine
-// r / ranks_per_node as its local rank r % ranks_per_node, no machine twice. `places`: by rank.
+// r / ranks_per_node as its local rank r % ranks_per_node, no machine twice. `places`: by rank. Two
+// ranks are on one machine when neither host nor machine differs.
 // Errors: FailedPrecondition with the first rank that is elsewhere, the ranks of each machine, and
 // the command to use.
 absl::Status CheckPlacement(const std::vector<RankPlace>& places, int64_t ranks_per_node,

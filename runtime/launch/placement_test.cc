@@ -52,6 +52,20 @@ TEST(CheckPlacementTest, MachinesMustDiffer) {
                     HasSubstr("torchrun --nnodes=2 --nproc-per-node=1 --no-python")));
 }
 
+TEST(CheckPlacementTest, MachinesOfOneNameAreToldApart) {
+  const RankPlace first{"node", 0, "10.0.0.1", "boot1 net"};
+  const RankPlace second{"node", 0, "10.0.0.2", "boot2 net"};
+  EXPECT_EQ(Refusal({first, second}, 1, LaunchSource::kTorchrun), "");
+  RankPlace neighbour = first;
+  neighbour.local_rank = 1;
+  EXPECT_THAT(Refusal({first, second, neighbour}, 3, LaunchSource::kTorchrun),
+              AllOf(HasSubstr("rank 1 runs on node (10.0.0.2), not on node (10.0.0.1) with rank 0"),
+                    HasSubstr("node (10.0.0.1) has ranks 0, 2; node (10.0.0.2) has rank 1")));
+  EXPECT_THAT(Refusal({first, first}, 1, LaunchSource::kOpenMpi),
+              AllOf(HasSubstr("rank 1 runs on node with rank 0"),
+                    HasSubstr("\n  mpirun -n 2 --map-by ppr:1:node -x MASTER_ADDR=HOST")));
+}
+
 TEST(CheckPlacementTest, MoreMachinesThanTheMeshHasAreRefused) {
   EXPECT_THAT(Refusal({{"n1", 0}, {"n1", 1}, {"n2", 0}, {"n2", 1}}, 4),
               AllOf(HasSubstr("4 neighbouring ranks on each of 1 machines"),
@@ -68,6 +82,8 @@ TEST(PlaceTextTest, RoundTrip) {
   EXPECT_EQ(place->host, "host name");
   EXPECT_EQ(place->local_rank, 7);
   EXPECT_EQ(place->address, "10.0.0.1");
+  EXPECT_EQ(place->machine, "");
+  EXPECT_EQ(ParsePlace(PlaceText({"h", 7, "::1", "boot net"}))->machine, "boot net");
   EXPECT_FALSE(ParsePlace("x y z").ok());
   EXPECT_FALSE(ParsePlace("1 2").ok());
 }

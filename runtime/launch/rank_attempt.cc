@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
-#include <cstring>
 #include <filesystem>
 #include <iostream>
 #include <system_error>
@@ -18,6 +17,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "runtime/launch/terminal.h"
+#include "schemas/fault.h"
 #include "schemas/status.h"
 
 namespace planc {
@@ -44,7 +44,7 @@ std::string FaultText(const AttemptEnd& end) {
 
 RankAttempt::RankAttempt(const LocalLaunchOptions& options,
                          const std::vector<std::string>& arguments, int attempt,
-                         const SignalQueue& signals)
+                         SignalQueue* signals)
     : options_(options), arguments_(arguments), attempt_(attempt), signals_(signals) {}
 
 RankAttempt::~RankAttempt() {
@@ -58,8 +58,7 @@ absl::Status RankAttempt::Start() {
   std::error_code error;
   std::filesystem::create_directories(options_.log_directory, error);
   if (error) {
-    return absl::InternalError(
-        absl::StrCat("cannot create ", options_.log_directory, ": ", error.message()));
+    return SystemError(options_.log_directory + ": cannot create", error.value());
   }
   PLANC_ASSIGN_OR_RETURN(StepPage steps, StepPage::Create(options_.world_size));
   steps_.emplace(std::move(steps));
@@ -78,7 +77,7 @@ absl::StatusOr<Socket> RankAttempt::OpenLog(int64_t rank) const {
   const int anew = attempt_ == 0 ? O_TRUNC : 0;
   Socket log(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | anew, 0644));
   if (log.get() < 0) {
-    return absl::InternalError(absl::StrCat("cannot write ", path, ": ", std::strerror(errno)));
+    return SystemError(path + ": cannot write", errno);
   }
   if (attempt_ > 0) WriteAll(log.get(), AttemptHeading(attempt_) + "\n");
   return log;
@@ -145,13 +144,21 @@ int RankAttempt::PollMilliseconds() const {
 }
 
 // A sender that signals this process and its process group, as timeout(1) does, means one request;
-// ranks take a second one as a wish not to wait.
-void RankAttempt::PassOn(int signal) {
+// ranks take a second SIGINT as a wish not to wait.
+void RankAttempt::PassOn(const StopRequest& request) {
   constexpr absl::Duration kOneRequest = absl::Seconds(1);
-  absl::Time& last = last_passed_on_[signal];
+  const bool first = last_passed_on_.empty();
+  absl::Time& last = last_passed_on_[request.signal];
   if (absl::Now() - last < kOneRequest) return;
+  interrupted_again_ = request.signal == SIGINT && !first;
   last = absl::Now();
-  Signal(signal);
+  if (first) {
+    std::cerr << "planc: " << StopText(request)
+              << ": the ranks end their step and write a checkpoint" << std::endl;
+  } else if (interrupted_again_) {
+    std::cerr << "planc: SIGINT again: the ranks end at once, without a checkpoint" << std::endl;
+  }
+  Signal(request.signal);
 }
 
 void RankAttempt::KillStragglers() {
@@ -159,10 +166,17 @@ void RankAttempt::KillStragglers() {
   Signal(SIGKILL);
 }
 
+void RankAttempt::TakeSignals() {
+  for (StopRequest next = signals_->Next(); next.signal != 0; next = signals_->Next()) {
+    if (next.signal != SIGCHLD) PassOn(next);
+  }
+}
+
 void RankAttempt::Watch() {
   bool killed = false;
+  TakeSignals();  // one that came before the ranks were started
   while (Running() || !tees_.empty()) {
-    std::vector<pollfd> polled = {{signals_.descriptor(), POLLIN, 0}};
+    std::vector<pollfd> polled = {{signals_->descriptor(), POLLIN, 0}};
     for (const OutputTee& tee : tees_) polled.push_back({tee.reading_end(), POLLIN, 0});
     const bool draining = !Running();
     const int wait = draining ? kDrainMilliseconds : killed ? -1 : PollMilliseconds();
@@ -171,9 +185,7 @@ void RankAttempt::Watch() {
     for (size_t i = tees_.size(); i-- > 0;) {
       if (polled[i + 1].revents != 0 && !tees_[i].Pass()) tees_.erase(tees_.begin() + i);
     }
-    for (int signal = signals_.Next(); signal != 0; signal = signals_.Next()) {
-      if (signal != SIGCHLD) PassOn(signal);
-    }
+    TakeSignals();
     Reap();
     if (!killed && kill_time_.has_value() && absl::Now() >= *kill_time_) {
       KillStragglers();
@@ -214,7 +226,7 @@ AttemptEnd RankAttempt::Report() const {
   result.rank = RankToBlame();
   const Rank& blamed = ranks_[result.rank];
   result.exit = *blamed.end;
-  result.code = result.exit.code;
+  result.code = interrupted_again_ ? 128 + SIGINT : result.exit.code;
   result.step = steps_->StepOf(result.rank);
   std::cerr << "planc: " << FaultText(result);
   if (blamed.killed_here) {

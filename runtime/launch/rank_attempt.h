@@ -38,7 +38,7 @@ class RankAttempt {
  public:
   // `arguments`: argv of every rank. `attempt`: 0 for the first. The references must outlive it.
   RankAttempt(const LocalLaunchOptions& options, const std::vector<std::string>& arguments,
-              int attempt, const SignalQueue& signals);
+              int attempt, SignalQueue* signals);
   // Nobody is left behind when the launch fails half-way.
   ~RankAttempt();
   RankAttempt(const RankAttempt&) = delete;
@@ -60,7 +60,8 @@ class RankAttempt {
   absl::StatusOr<Socket> OpenLog(int64_t rank) const;
   absl::Status StartOne(int64_t rank, const Socket& listener, int port, bool terminal);
   void Signal(int signal) const;
-  void PassOn(int signal);
+  void PassOn(const StopRequest& request);
+  void TakeSignals();
   void Reap();
   bool Running() const;
   void KillStragglers();
@@ -72,8 +73,9 @@ class RankAttempt {
   const LocalLaunchOptions& options_;
   const std::vector<std::string>& arguments_;
   const int attempt_;
-  const SignalQueue& signals_;
+  SignalQueue* const signals_;
   std::map<int, absl::Time> last_passed_on_;
+  bool interrupted_again_ = false;  // by a second SIGINT, which does not wait for a checkpoint
   std::optional<StepPage> steps_;
   std::vector<Rank> ranks_;
   std::vector<int64_t> failures_;  // ranks that failed, in the order in which they ended

@@ -4,11 +4,11 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <deque>
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
+#include "schemas/fault.h"
 
 namespace planc {
 namespace {
@@ -46,7 +46,7 @@ std::vector<std::string> LastLines(const std::string& path, int lines) {
 absl::StatusOr<OutputTee> OutputTee::Create(int log, int terminal) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) {
-    return absl::InternalError(absl::StrCat("pipe: ", std::strerror(errno)));
+    return SystemError("pipe", errno);
   }
   return OutputTee(Socket(ends[0]), Socket(ends[1]), log, terminal);
 }

@@ -11,6 +11,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/launch/signals.h"
+#include "schemas/fault.h"
 
 namespace planc {
 namespace {
@@ -51,7 +53,7 @@ std::vector<char*> Pointers(std::vector<std::string>* texts) {
   for (const int descriptor : command.inherited) fcntl(descriptor, F_SETFD, 0);
   sigset_t stops;
   sigemptyset(&stops);
-  for (const int signal : {SIGTERM, SIGINT, SIGUSR1}) sigaddset(&stops, signal);
+  for (const int signal : kStopSignals) sigaddset(&stops, signal);
   sigprocmask(SIG_SETMASK, &stops, nullptr);
   execve(command.executable.c_str(), arguments, variables);
   _exit(kCannotExecute);
@@ -66,7 +68,7 @@ absl::StatusOr<pid_t> StartRank(const RankCommand& command) {
   const std::vector<char*> variable_pointers = Pointers(&variables);
   const pid_t parent = getpid();
   const pid_t child = fork();
-  if (child < 0) return absl::InternalError(absl::StrCat("fork: ", std::strerror(errno)));
+  if (child < 0) return SystemError("fork", errno);
   if (child == 0) {
     BecomeRank(command, parent, const_cast<char**>(argument_pointers.data()),
                const_cast<char**>(variable_pointers.data()));

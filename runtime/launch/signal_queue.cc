@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/time/clock.h"
 
@@ -13,27 +14,36 @@ namespace planc {
 SignalQueue::SignalQueue() {
   sigset_t signals;
   sigemptyset(&signals);
-  for (const int signal : {SIGCHLD, SIGTERM, SIGINT, SIGUSR1}) sigaddset(&signals, signal);
+  sigaddset(&signals, SIGCHLD);
+  // The system would keep blocked ones that are ignored.
+  for (const int signal : ActiveStopSignals()) sigaddset(&signals, signal);
   pthread_sigmask(SIG_BLOCK, &signals, &previous_);
+  noted_ = ScopedStopSignals::Request();
   descriptor_ = Socket(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
 }
 
 SignalQueue::~SignalQueue() { pthread_sigmask(SIG_SETMASK, &previous_, nullptr); }
 
-int SignalQueue::Next() const {
+StopRequest SignalQueue::Next() {
+  if (noted_.signal != 0) return std::exchange(noted_, {});
+  StopRequest request;
   signalfd_siginfo info;
-  if (read(descriptor_.get(), &info, sizeof(info)) != sizeof(info)) return 0;
-  return static_cast<int>(info.ssi_signo);
+  if (read(descriptor_.get(), &info, sizeof(info)) != sizeof(info)) return request;
+  request.signal = static_cast<int>(info.ssi_signo);
+  request.kernel = info.ssi_code == SI_KERNEL;
+  if (info.ssi_code <= 0) request.sender = static_cast<pid_t>(info.ssi_pid);
+  if (request.sender > 0) request.program = ProgramOf(request.sender);
+  return request;
 }
 
-int SignalQueue::AwaitStop(absl::Duration time) const {
+StopRequest SignalQueue::AwaitStop(absl::Duration time) {
   const absl::Time end = absl::Now() + time;
   while (true) {
-    for (int signal = Next(); signal != 0; signal = Next()) {
-      if (signal != SIGCHLD) return signal;
+    for (StopRequest next = Next(); next.signal != 0; next = Next()) {
+      if (next.signal != SIGCHLD) return next;
     }
     const int64_t left = absl::ToInt64Milliseconds(end - absl::Now());
-    if (left <= 0) return 0;
+    if (left <= 0) return {};
     pollfd polled = {descriptor_.get(), POLLIN, 0};
     poll(&polled, 1, static_cast<int>(std::min<int64_t>(left, 60'000)));
   }

@@ -4,12 +4,14 @@
 #include <csignal>
 
 #include "absl/time/time.h"
+#include "runtime/launch/signals.h"
 #include "runtime/process_group/socket.h"
 
 namespace planc {
 
-// While it lives, the launcher's signals (SIGCHLD, SIGTERM, SIGINT, SIGUSR1) arrive at a descriptor
-// instead of interrupting it.
+// While it lives, the launcher's signals (SIGCHLD and those that ask to stop) arrive at a
+// descriptor instead of interrupting it. A request to stop that ScopedStopSignals noted before
+// comes first.
 class SignalQueue {
  public:
   SignalQueue();
@@ -18,14 +20,15 @@ class SignalQueue {
   SignalQueue& operator=(const SignalQueue&) = delete;
 
   int descriptor() const { return descriptor_.get(); }
-  // The next signal, 0 when there is none.
-  int Next() const;
-  // Waits that long, or until a signal asks to stop; returns that signal, or 0.
-  int AwaitStop(absl::Duration time) const;
+  // The next signal; its signal is 0 when there is none.
+  StopRequest Next();
+  // Waits that long, or until a signal asks to stop; returns that, or none.
+  StopRequest AwaitStop(absl::Duration time);
 
  private:
   sigset_t previous_;
   Socket descriptor_;
+  StopRequest noted_;  // before
 };
 
 }  // namespace planc

@@ -4,19 +4,16 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
+#include "schemas/fault.h"
 
 namespace planc {
 namespace {
 
 static_assert(std::atomic<int64_t>::is_always_lock_free, "processes share them");
 
-absl::Status PageError() {
-  return absl::InternalError(absl::StrCat("page of steps: ", std::strerror(errno)));
-}
+absl::Status PageError() { return SystemError("page of steps", errno); }
 
 size_t PageBytes(int64_t ranks) {
   return static_cast<size_t>(ranks) * sizeof(std::atomic<int64_t>);

@@ -5,15 +5,15 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "schemas/fault.h"
 
 namespace planc {
 namespace {
 
-absl::Status SystemError(const std::string& path, const std::string& action) {
-  return absl::InternalError(absl::StrCat(path, ": cannot ", action, ": ", std::strerror(errno)));
+absl::Status Refused(const std::string& path, const std::string& action) {
+  return SystemError(absl::StrCat(path, ": cannot ", action), errno);
 }
 
 }  // namespace
@@ -22,7 +22,7 @@ absl::StatusOr<std::unique_ptr<AppendFile>> AppendFile::Open(const std::string& 
                                                              bool truncate) {
   const int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (truncate ? O_TRUNC : 0);
   const int file = open(path.c_str(), flags, 0644);
-  if (file < 0) return SystemError(path, "open");
+  if (file < 0) return Refused(path, "open");
   return std::unique_ptr<AppendFile>(new AppendFile(file, path));
 }
 
@@ -35,7 +35,7 @@ absl::Status AppendFile::Append(const std::string& record) {
     if (written >= 0) {
       done += static_cast<size_t>(written);
     } else if (errno != EINTR) {
-      return SystemError(path_, "write");
+      return Refused(path_, "write");
     }
   }
   return absl::OkStatus();
@@ -43,15 +43,15 @@ absl::Status AppendFile::Append(const std::string& record) {
 
 absl::Status AppendFile::Sync() const {
   while (fsync(file_) != 0) {
-    if (errno != EINTR) return SystemError(path_, "sync");
+    if (errno != EINTR) return Refused(path_, "sync");
   }
   return absl::OkStatus();
 }
 
 absl::Status SyncFolder(const std::string& path) {
   const int folder = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder < 0) return SystemError(path, "open");
-  const absl::Status status = fsync(folder) == 0 ? absl::OkStatus() : SystemError(path, "sync");
+  if (folder < 0) return Refused(path, "open");
+  const absl::Status status = fsync(folder) == 0 ? absl::OkStatus() : Refused(path, "sync");
   close(folder);
   return status;
 }
@@ -65,7 +65,7 @@ absl::Status ReplaceFile(const std::string& path, const std::string& contents) {
     if (status.ok()) status = (*file)->Sync();
     if (!status.ok()) return status;
   }
-  if (std::rename(temporary.c_str(), path.c_str()) != 0) return SystemError(path, "replace");
+  if (std::rename(temporary.c_str(), path.c_str()) != 0) return Refused(path, "replace");
   return absl::OkStatus();
 }
 

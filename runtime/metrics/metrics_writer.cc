@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "schemas/fault.h"
 #include "schemas/status.h"
 
 namespace planc {
@@ -26,7 +27,7 @@ absl::Status RemoveEventFiles(const std::string& directory) {
   for (const fs::path& path : paths) {
     fs::remove(path, error);
     if (error) {
-      return absl::InternalError(absl::StrCat(path.string(), ": cannot remove: ", error.message()));
+      return SystemError(path.string() + ": cannot remove", error.value());
     }
   }
   return absl::OkStatus();
@@ -68,7 +69,7 @@ absl::StatusOr<std::unique_ptr<MetricsWriter>> MetricsWriter::Open(const std::st
   std::error_code error;
   fs::create_directories(directory, error);
   if (error) {
-    return absl::InternalError(absl::StrCat(directory, ": cannot create: ", error.message()));
+    return SystemError(directory + ": cannot create", error.value());
   }
   std::unique_ptr<MetricsWriter> writer(
       new MetricsWriter(absl::StrCat(directory, "/metrics.jsonl")));

@@ -22,7 +22,8 @@ absl::StatusOr<std::unique_ptr<StoreServer>> ServeStore(const LaunchConfig& laun
   if (launch.store_socket >= 0) return StoreServer::Start(Socket(launch.store_socket));
   const bool only_here = launch.local_world_size == launch.world_size;
   absl::StatusOr<Socket> listener = ListenOn(launch.store_host, launch.store_port, only_here);
-  if (!listener.ok()) return WithContext(listener.status(), "store of rank 0");
+  if (!listener.ok())
+    return WithContext(listener.status(), "store of rank 0 (MASTER_PORT chooses another port)");
   return StoreServer::Start(*std::move(listener));
 }
 
@@ -43,11 +44,11 @@ absl::Status CheckWorld(const Plan& plan, int64_t rank, int64_t world_size) {
 // are other machines.
 absl::StatusOr<std::string> AgreeOnPlaces(const Plan& plan, const LaunchConfig& launch,
                                           const StoreClient& store, Control* meeting) {
-  RankPlace place{launch.host, launch.local_rank, launch.address};
+  RankPlace place{launch.host, launch.local_rank, launch.address, PlacementIdentity()};
   if (place.address.empty()) {
     PLANC_ASSIGN_OR_RETURN(place.address, store.LocalAddress());
   }
-  if (launch.source != LaunchSource::kSlurm && launch.source != LaunchSource::kTorchrun) {
+  if (launch.source == LaunchSource::kAlone || launch.source == LaunchSource::kLocal) {
     return place.address;
   }
   PLANC_ASSIGN_OR_RETURN(const std::vector<std::string> texts,

@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "schemas/counted.h"
+#include "schemas/fault.h"
 #include "schemas/status.h"
 
 namespace planc {
@@ -24,19 +25,6 @@ std::string RankList(const std::vector<int64_t>& ranks) {
   if (ranks.size() > kRanksNamed)
     absl::StrAppend(&text, ", ... (", Counted(ranks.size(), "rank"), ")");
   return text;
-}
-
-// What rank 0 tells everybody: empty when all is well, else the code and the message of an error.
-std::string EncodeStatus(const absl::Status& status) {
-  if (status.ok()) return "";
-  return absl::StrCat(static_cast<int>(status.code()), " ", status.message());
-}
-
-absl::Status DecodeStatus(const std::string& verdict) {
-  if (verdict.empty()) return absl::OkStatus();
-  const size_t blank = verdict.find(' ');
-  const auto code = static_cast<absl::StatusCode>(std::atoi(verdict.c_str()));
-  return absl::Status(code, verdict.substr(blank + 1));
 }
 
 }  // namespace
@@ -122,27 +110,32 @@ absl::Status Control::AgreeOn(const std::string& what, const std::string& value)
   return DecodeStatus(verdict);
 }
 
-absl::StatusOr<bool> Control::ShouldStop(int64_t step, bool requested) {
-  if (world_size_ == 1) return requested;
+absl::StatusOr<bool> Control::ShouldStop(int64_t step, bool requested, const std::string& reason) {
+  if (world_size_ == 1) {
+    stop_reason_ = reason;
+    return requested;
+  }
   const std::string request_key = Key("stop", "request");
   const std::string step_key = Key("stop", "step");
   if (requested && !stop_announced_ && rank_ != 0) {
     stop_announced_ = true;
-    const absl::Status set = store_->Set(request_key, "");
+    const absl::Status set = store_->Set(request_key, reason);
     if (!set.ok() && !absl::IsAlreadyExists(set)) return set;
   }
   if (stop_step_ < 0 && rank_ == 0) {
     // Step + 1 cannot end anywhere before rank 0 has begun it, that is, after this was written. So
     // after step + 1 every rank reads it.
-    const bool asked = requested || store_->Get(request_key, absl::ZeroDuration()).ok();
-    if (asked) {
+    const absl::StatusOr<std::string> asked = store_->Get(request_key, absl::ZeroDuration());
+    if (requested || asked.ok()) {
       stop_step_ = step + 1;
-      PLANC_RETURN_IF_ERROR(store_->Set(step_key, absl::StrCat(stop_step_)));
+      stop_reason_ = requested ? reason : *asked;
+      PLANC_RETURN_IF_ERROR(store_->Set(step_key, absl::StrCat(stop_step_, " ", stop_reason_)));
     }
   } else if (stop_step_ < 0) {
     const absl::StatusOr<std::string> announced = store_->Get(step_key, absl::ZeroDuration());
     if (announced.ok()) {
       stop_step_ = std::atoll(announced->c_str());
+      stop_reason_ = announced->substr(announced->find(' ') + 1);
     } else if (!absl::IsNotFound(announced.status())) {
       return announced.status();
     }

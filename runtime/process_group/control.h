@@ -38,7 +38,10 @@ class Control {
   // `requested`: this rank was asked to stop (a signal); one rank is enough. The answer comes two
   // steps later at most. Called by every rank after each step. REQUIRES: no rank can end a step
   // before every rank has begun it (the loss is all-reduced).
-  absl::StatusOr<bool> ShouldStop(int64_t step, bool requested);
+  // `reason`: of this rank's request, for people.
+  absl::StatusOr<bool> ShouldStop(int64_t step, bool requested, const std::string& reason = "");
+  // Why the ranks stop, as the one that asked first said; empty before ShouldStop returns true.
+  const std::string& stop_reason() const { return stop_reason_; }
 
   int64_t rank() const { return rank_; }
   int64_t world_size() const { return world_size_; }
@@ -55,6 +58,7 @@ class Control {
   std::map<std::string, int64_t> uses_;  // per tag, so that each use has its own keys
   bool stop_announced_ = false;
   int64_t stop_step_ = -1;
+  std::string stop_reason_;
 };
 
 }  // namespace planc

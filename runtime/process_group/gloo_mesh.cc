@@ -1,8 +1,12 @@
 #include "runtime/process_group/gloo_mesh.h"
 
+#include <sys/socket.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstring>
 #include <exception>
 #include <utility>
 #include <vector>
@@ -13,6 +17,8 @@
 #include "gloo/rendezvous/context.h"
 #include "gloo/rendezvous/store.h"
 #include "gloo/transport/tcp/device.h"
+#include "runtime/process_group/socket.h"
+#include "schemas/fault.h"
 
 namespace planc {
 namespace {
@@ -108,8 +114,12 @@ absl::StatusOr<std::unique_ptr<GlooDevice>> GlooDevice::Create(const std::string
     return std::unique_ptr<GlooDevice>(
         new GlooDevice(gloo::transport::tcp::CreateDevice(address.c_str())));
   } catch (const std::exception& error) {
-    return absl::UnavailableError(
-        absl::StrCat("cannot communicate from address ", address, ": ", error.what()));
+    // No peer has a part in it. Gloo does not say when the process has no descriptor left.
+    const Socket probe(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const std::string reason = probe.get() < 0 ? std::strerror(errno) : error.what();
+    return WithFault(absl::UnavailableError(
+                         absl::StrCat("cannot communicate from address ", address, ": ", reason)),
+                     Fault::kEnvironment);
   }
 }
 

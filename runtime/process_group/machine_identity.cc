@@ -33,6 +33,12 @@ std::string MachineIdentity(const std::string& host) {
   return absl::StrCat(host, " ", absl::StrJoin(facts, " "));
 }
 
+std::string PlacementIdentity() {
+  const std::string boot = BootId();
+  const std::string network = Namespace("net");
+  return boot.empty() || network.empty() ? "" : absl::StrCat(boot, " ", network);
+}
+
 std::string MachinesText(const std::vector<std::string>& identities) {
   std::vector<int64_t> machines;
   for (size_t rank = 0; rank < identities.size(); ++rank) {

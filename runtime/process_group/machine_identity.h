@@ -13,6 +13,10 @@ namespace planc {
 // system does not tell: such a process shares with nobody.
 std::string MachineIdentity(const std::string& host);
 
+// A text that differs between two machines even where both have the same host name: the boot of the
+// kernel, and the namespace of its network. Empty when the system does not tell.
+std::string PlacementIdentity();
+
 // For each identity, the index of the first one that may share memory with it: "0 0 2 2".
 std::string MachinesText(const std::vector<std::string>& identities);
 // Whether all `ranks` have the same index in such a text. False when it has none for one of them.

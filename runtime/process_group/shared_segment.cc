@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "schemas/counted.h"
+#include "schemas/fault.h"
 #include "schemas/status.h"
 
 namespace planc {
@@ -25,9 +26,13 @@ constexpr char kName[] = "planc-group";
 // The random number, alone on its cache line, comes before the memory of the members.
 constexpr int64_t kHeaderBytes = 64;
 
-absl::Status SystemError(const std::string& what) {
-  return absl::UnavailableError(absl::StrCat(what, ": ", std::strerror(errno)));
+absl::Status Refused(const std::string& what) {
+  return WithFault(absl::UnavailableError(absl::StrCat(what, ": ", std::strerror(errno))),
+                   FaultOfErrno(errno));
 }
+
+// A member that has ended took its descriptors with it.
+absl::Status Gone(const std::string& path) { return WithFault(Refused(path), Fault::kPeerLost); }
 
 uint64_t& SecretOf(void* mapping) { return *static_cast<uint64_t*>(mapping); }
 
@@ -46,12 +51,12 @@ struct flock PresenceOf(int64_t index, short type) {
 absl::StatusOr<int> Reopen(const std::string& process, const std::string& descriptor) {
   const std::string path = absl::StrCat("/proc/", process, "/fd/", descriptor);
   char target[128] = {};
-  if (readlink(path.c_str(), target, sizeof(target) - 1) < 0) return SystemError(path);
+  if (readlink(path.c_str(), target, sizeof(target) - 1) < 0) return Gone(path);
   if (std::string(target).find(kName) == std::string::npos) {
     return absl::UnavailableError(absl::StrCat(path, " is something else"));
   }
   const int reopened = open(path.c_str(), O_RDWR | O_CLOEXEC);
-  if (reopened < 0) return SystemError(path);
+  if (reopened < 0) return errno == ENOENT ? Gone(path) : Refused(path);
   return reopened;
 }
 
@@ -66,12 +71,12 @@ uint8_t* SharedSegment::memory() const {
 absl::Status SharedSegment::Map(int64_t bytes) {
   const size_t length = kHeaderBytes + bytes;
   struct stat file {};
-  if (fstat(descriptor_, &file) != 0) return SystemError("shared memory");
+  if (fstat(descriptor_, &file) != 0) return Refused("shared memory");
   if (file.st_size != static_cast<off_t>(length)) {
     return absl::UnavailableError("the shared memory has another size");
   }
   void* const base = mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_, 0);
-  if (base == MAP_FAILED) return SystemError("cannot map shared memory");
+  if (base == MAP_FAILED) return Refused("cannot map shared memory");
   mapping_ = std::shared_ptr<void>(base, [length](void* mapped) { munmap(mapped, length); });
   return absl::OkStatus();
 }
@@ -79,12 +84,12 @@ absl::Status SharedSegment::Map(int64_t bytes) {
 absl::Status SharedSegment::Enter() {
   struct flock lock = PresenceOf(index_, F_WRLCK);
   if (fcntl(descriptor_, F_OFD_SETLK, &lock) == 0) return absl::OkStatus();
-  return SystemError(absl::StrCat("cannot enter shared memory as member ", index_));
+  return Refused(absl::StrCat("cannot enter shared memory as member ", index_));
 }
 
 absl::StatusOr<std::unique_ptr<SharedSegment>> SharedSegment::Create(int64_t bytes, int64_t index) {
   const int descriptor = memfd_create(kName, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  if (descriptor < 0) return SystemError("cannot make shared memory");
+  if (descriptor < 0) return Refused("cannot make shared memory");
   std::unique_ptr<SharedSegment> segment(new SharedSegment(descriptor, index));
   rlimit limit{};
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 &&
@@ -96,11 +101,11 @@ absl::StatusOr<std::unique_ptr<SharedSegment>> SharedSegment::Create(int64_t byt
   // Sealed: nobody can take mapped memory away from the others.
   if (ftruncate(descriptor, kHeaderBytes + bytes) != 0 ||
       fcntl(descriptor, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
-    return SystemError("cannot make shared memory");
+    return Refused("cannot make shared memory");
   }
   PLANC_RETURN_IF_ERROR(segment->Map(bytes));
   uint64_t secret = 0;
-  if (getrandom(&secret, sizeof(secret), 0) != sizeof(secret)) return SystemError("getrandom");
+  if (getrandom(&secret, sizeof(secret), 0) != sizeof(secret)) return Refused("getrandom");
   SecretOf(segment->mapping_.get()) = secret;
   PLANC_RETURN_IF_ERROR(segment->Enter());
   return segment;

@@ -14,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "schemas/fault.h"
 #include "schemas/status.h"
 
 namespace planc {
@@ -24,7 +25,8 @@ constexpr int kBacklog = 4096;
 using AddressList = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
 
 absl::Status ErrnoStatus(const std::string& what) {
-  return absl::UnavailableError(absl::StrCat(what, ": ", std::strerror(errno)));
+  return WithFault(absl::UnavailableError(absl::StrCat(what, ": ", std::strerror(errno))),
+                   FaultOfErrno(errno));
 }
 
 absl::StatusOr<AddressList> Resolve(const std::string& host, int port) {
@@ -34,7 +36,11 @@ absl::StatusOr<AddressList> Resolve(const std::string& host, int port) {
   addrinfo* found = nullptr;
   const int error = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
   if (error != 0) {
-    return absl::UnavailableError(absl::StrCat("cannot resolve ", host, ": ", gai_strerror(error)));
+    const std::string reason = error == EAI_SYSTEM ? std::strerror(errno) : gai_strerror(error);
+    // A name server that does not answer now may do so later.
+    return WithFault(
+        absl::UnavailableError(absl::StrCat("cannot resolve ", host, ": ", reason)),
+        error == EAI_AGAIN || error == EAI_FAIL ? Fault::kPeerLost : Fault::kEnvironment);
   }
   return AddressList(found, &freeaddrinfo);
 }
@@ -108,6 +114,7 @@ absl::StatusOr<Socket> ListenOn(const std::string& host, int port, bool only_her
   sockaddr* const address = addresses->ai_addr;
   if (!only_here || !IsLoopback(address)) UseEveryInterface(address);
   Socket listener = OpenSocket(addresses->ai_family);
+  if (listener.get() < 0) return ErrnoStatus("socket");
   const int on = 1;
   setsockopt(listener.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
   if (bind(listener.get(), address, addresses->ai_addrlen) != 0 ||
@@ -136,6 +143,7 @@ absl::StatusOr<Socket> ConnectTo(const std::string& host, int port, absl::Durati
     last = addresses.status();
     for (const addrinfo* a = addresses.ok() ? addresses->get() : nullptr; a; a = a->ai_next) {
       Socket socket = OpenSocket(a->ai_family);
+      if (socket.get() < 0) return ErrnoStatus("socket");
       if (connect(socket.get(), a->ai_addr, a->ai_addrlen) == 0) {
         const int on = 1;
         setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));

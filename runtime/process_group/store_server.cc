@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <iterator>
 #include <optional>
 #include <utility>
@@ -18,6 +17,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "schemas/fault.h"
 #include "schemas/status.h"
 
 namespace planc {
@@ -45,7 +45,7 @@ absl::StatusOr<std::unique_ptr<StoreServer>> StoreServer::Start(Socket listener)
   if (poll.get() < 0 || wake_up.get() < 0 || !SetNonBlocking(listener.get()) ||
       !Watch(poll.get(), listener.get(), EPOLLIN, EPOLL_CTL_ADD) ||
       !Watch(poll.get(), wake_up.get(), EPOLLIN, EPOLL_CTL_ADD)) {
-    return absl::InternalError(absl::StrCat("store server: ", std::strerror(errno)));
+    return SystemError("store server", errno);
   }
   return std::unique_ptr<StoreServer>(
       new StoreServer(std::move(listener), std::move(poll), std::move(wake_up), port));

@@ -12,7 +12,8 @@ namespace planc {
 //   InvalidArgument, DataLoss       bad data or a damaged checkpoint
 //   Unavailable, DeadlineExceeded   a peer was lost, or nothing moved until the deadline
 //   Aborted                         another stream of this rank failed first
-// Anything else is an internal error.
+// Anything else is an internal error. A fault that is attached (schemas/fault.h) comes first: that
+// of the operating system's refusals, for example.
 
 // OutOfRangeError "<what> is <value>": training cannot go on.
 absl::Status NonFiniteError(const std::string& what, double value);
