@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "planc/command_table.h"
 #include "planc/commands.h"
+#include "planc/exit_codes.h"
 #include "planc/flags.h"
 #include "planc/help_text.h"
 #include "planc/load_plan.h"
@@ -41,7 +42,7 @@ int RunHelp(const std::vector<std::string>& args, std::ostream& out, std::ostrea
     const absl::Status written = WritePages(flags->Get("--man"));
     if (written.ok()) return kExitOk;
     err << "planc help: " << written.message() << "\n";
-    return kExitInternal;
+    return ExitCodeOf(written);
   }
   if (words.empty()) {
     out << OverviewText();

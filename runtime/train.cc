@@ -88,12 +88,10 @@ absl::StatusOr<TrainingEnd> Train(const Plan& plan, const LaunchConfig& launch,
   }
   const absl::Status saved = checkpointer.Finish();
   report.CheckpointsEnded(checkpointer.TakeEnded());
-  PLANC_RETURN_IF_ERROR(saved);
-  PLANC_RETURN_IF_ERROR(agreement.AllOk(report.StoppedFor(validation.lost())));
+  PLANC_RETURN_IF_ERROR(saved.ok() ? agreement.AllOk(report.StoppedFor(validation.lost())) : saved);
   PLANC_RETURN_IF_ERROR(report.Finish());
-  if (stop) report.Stopped(groups.control().stop_reason());
   PLANC_RETURN_IF_ERROR(groups.Shutdown());
-  return stop ? TrainingEnd::kStopped : TrainingEnd::kCompleted;
+  return stop ? report.Stopped(groups.control().stop_reason()) : TrainingEnd::kCompleted;
 }
 
 }  // namespace planc

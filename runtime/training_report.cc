@@ -281,15 +281,16 @@ std::string TrainingReport::CheckpointPath() const {
   return (path / CheckpointName(done_)).lexically_normal().string();
 }
 
-void TrainingReport::Stopped(const std::string& reason) const {
-  if (!speaks_ || options_->out == nullptr) return;
+TrainingEnd TrainingReport::Stopped(const std::string& reason) const {
+  if (!speaks_ || options_->out == nullptr) return TrainingEnd::kStopped;
   std::ostream& out = *options_->out;
   out << "\nstopped by " << reason << "\n  after step " << done_ << " of " << end_;
   if (done_ == resumed_) {
     out << "; no step is lost" << std::endl;
-    return;
+    return TrainingEnd::kStopped;
   }
   out << "; the checkpoint is\n  " << CheckpointPath() << std::endl;
+  return TrainingEnd::kStopped;
 }
 
 TrainingEnd TrainingReport::StoppedEarly(const absl::Status& reason) const {

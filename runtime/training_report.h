@@ -87,7 +87,7 @@ class TrainingReport {
   // Why the run ended when the metrics of rank 0 could no longer be written, and what was saved.
   absl::Status StoppedFor(const absl::Status& lost_row) const;
   // Tells that a signal ended the run, after Finish: `reason` as the rank that got it says.
-  void Stopped(const std::string& reason) const;
+  TrainingEnd Stopped(const std::string& reason) const;
   // The same before the training state was complete. `reason`: Cancelled.
   TrainingEnd StoppedEarly(const absl::Status& reason) const;
 

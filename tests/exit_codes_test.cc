@@ -105,6 +105,7 @@ TEST_F(ExitCodesTest, WhereResultsCannotBeWrittenIsTwo) {
          [] { LimitFiles(4096); });
   EXPECT_FALSE(std::filesystem::exists(run_.folder() + "/x.plan.partial"));
   Expect(0, "plan job.yaml -o /dev/null", "");
+  Expect(2, "help --man=none", "none/planc.1.partial: cannot write: No such file or directory");
   const auto to_full_disk = [] {
     if (std::freopen("/dev/full", "w", stdout) == nullptr) _exit(125);
   };
