@@ -10,6 +10,7 @@
 #include "compiler/catalog/models.h"
 #include "compiler/spec/suggest.h"
 #include "planc/commands.h"
+#include "planc/exit_codes.h"
 #include "planc/flags.h"
 #include "planc/init_job.h"
 #include "planc/load_plan.h"
@@ -80,7 +81,7 @@ absl::StatusOr<NewJob> ReadRequest(const Flags& flags) {
 
 int CodeOf(const absl::Status& status) {
   if (absl::IsResourceExhausted(status)) return kExitDoesNotFit;
-  return absl::IsInvalidArgument(status) ? kExitJobError : kExitInternal;
+  return ExitCodeOf(status);
 }
 
 }  // namespace
@@ -107,7 +108,7 @@ int RunInit(const std::vector<std::string>& args, std::ostream& out, std::ostrea
                 kExitJobError);
   }
   const absl::Status written = WriteFile(file, *text);
-  if (!written.ok()) return fail(written, kExitInternal);
+  if (!written.ok()) return fail(written, ExitCodeOf(written));
   out << file << ": written; change the paths in it, then\n  planc check " << file << "\n";
   return kExitOk;
 }
