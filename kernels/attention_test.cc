@@ -16,6 +16,7 @@
 #include "kernels/aligned_buffer.h"
 #include "kernels/bf16.h"
 #include "kernels/reference_attention.h"
+#include "kernels/tested_instruction_set.h"
 
 namespace planc::host {
 namespace {
@@ -55,7 +56,7 @@ struct Pass {
   void Run(int threads = 1) {
     ASSERT_TRUE(CheckAttentionShape(shape).ok());
     AlignedBuffer forward(AttentionForwardWorkspaceBytes(shape, threads));
-    KernelContext context{forward.data(), forward.size(), threads};
+    KernelContext context{forward.data(), forward.size(), threads, TestedInstructionSet()};
     AttentionForward({shape, qkv.data(), o.data(), lse.data()}, dtype(), context);
     EXPECT_TRUE(forward.GuardIntact());
     AlignedBuffer backward(AttentionBackwardWorkspaceBytes(shape, threads));

@@ -6,6 +6,7 @@
 
 #include "kernels/cross_entropy.h"
 #include "kernels/property_test.h"
+#include "kernels/tested_instruction_set.h"
 
 namespace planc::host {
 namespace {
@@ -182,7 +183,7 @@ struct OneRow {
         loss(DType::kF32, 1, 1) {
     for (size_t i = 0; i < logits.size(); ++i) row.Set(0, static_cast<int64_t>(i), logits[i]);
     StridedOperand maximum(DType::kF32, 1, 1), pair(DType::kF32, 1, 2);
-    KernelContext context{nullptr, 0, 1};
+    KernelContext context{nullptr, 0, 1, TestedInstructionSet()};
     const int64_t n = row.columns();
     LogitsMax({1, n, n, row.data(), maximum.floats()}, DType::kF32, context);
     SumExp({1, n, n, 0, row.data(), maximum.floats(), &target, pair.floats()}, DType::kF32,

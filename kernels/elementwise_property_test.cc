@@ -6,6 +6,7 @@
 #include "kernels/bf16.h"
 #include "kernels/elementwise.h"
 #include "kernels/property_test.h"
+#include "kernels/tested_instruction_set.h"
 
 namespace planc::host {
 namespace {
@@ -133,7 +134,7 @@ TEST(CastProperty, RoundsEveryPatternAsToBf16Does) {
     }
     const auto n = static_cast<int64_t>(patterns.size());
     std::vector<uint16_t> halves(n);
-    KernelContext context{nullptr, 0, 1};
+    KernelContext context{nullptr, 0, 1, TestedInstructionSet()};
     Cast({.elements = n,
           .source = patterns.data(),
           .source_dtype = DType::kF32,

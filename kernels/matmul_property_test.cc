@@ -8,9 +8,9 @@
 
 #include "absl/status/status.h"
 #include "kernels/aligned_buffer.h"
-#include "kernels/instruction_set.h"
 #include "kernels/matmul.h"
 #include "kernels/property_test.h"
+#include "kernels/tested_instruction_set.h"
 
 namespace planc::host {
 namespace {
@@ -132,7 +132,7 @@ TEST(MatmulProperty, EveryImplementationAgreesWithTheReference) {
     const int threads = static_cast<int>(random.Between(1, 3));
     const auto implementation =
         random.Chance(0.7) ? MatmulImplementation::kOneDnn : MatmulImplementation::kAutomatic;
-    auto product = Matmul::Create(p.shape, threads, InstructionSet::kAvx2, implementation);
+    auto product = Matmul::Create(p.shape, threads, TestedInstructionSet(), implementation);
     if (implementation == MatmulImplementation::kOneDnn &&
         absl::IsUnimplemented(product.status())) {
       return;
@@ -141,7 +141,7 @@ TEST(MatmulProperty, EveryImplementationAgreesWithTheReference) {
     ++runs[(*product)->implementation()];
     const std::vector<Bounded> expected = p.Expected();
     AlignedBuffer workspace((*product)->workspace_bytes());
-    KernelContext context{workspace.data(), workspace.size(), threads};
+    KernelContext context{workspace.data(), workspace.size(), threads, TestedInstructionSet()};
     (*product)->Run(p.a.data(), p.b.data(), p.c.data(), context);
     EXPECT_TRUE(workspace.GuardIntact());
     ExpectAgrees(p.c, expected, (*product)->implementation());

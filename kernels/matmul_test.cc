@@ -15,8 +15,8 @@
 #include "gtest/gtest.h"
 #include "kernels/aligned_buffer.h"
 #include "kernels/bf16.h"
-#include "kernels/instruction_set.h"
 #include "kernels/reference_matmul.h"
+#include "kernels/tested_instruction_set.h"
 
 namespace planc::host {
 namespace {
@@ -65,10 +65,10 @@ struct Problem {
   }
 
   void Run(int threads, MatmulImplementation implementation) {
-    auto matmul = Matmul::Create(shape, threads, InstructionSet::kAvx2, implementation);
+    auto matmul = Matmul::Create(shape, threads, TestedInstructionSet(), implementation);
     ASSERT_TRUE(matmul.ok()) << matmul.status();
     AlignedBuffer workspace((*matmul)->workspace_bytes());
-    KernelContext context{workspace.data(), workspace.size(), threads};
+    KernelContext context{workspace.data(), workspace.size(), threads, TestedInstructionSet()};
     (*matmul)->Run(a.data(), b.data(), c.data(), context);
     EXPECT_TRUE(workspace.GuardIntact()) << MatmulShapeText(shape);
   }
@@ -227,17 +227,18 @@ TEST(MatmulTest, WorkspaceIsBoundedAndIndependentOfTheMachine) {
 }
 
 TEST(MatmulTest, RefusesWhatItCannotDo) {
-  EXPECT_THAT(Matmul::Create({.m = 0, .n = 1, .k = 1}, 1, InstructionSet::kAvx2).status().message(),
-              HasSubstr("at least 1"));
-  EXPECT_THAT(Matmul::Create({.m = 4, .n = 4, .k = 4, .lda = 3}, 1, InstructionSet::kAvx2)
+  EXPECT_THAT(
+      Matmul::Create({.m = 0, .n = 1, .k = 1}, 1, TestedInstructionSet()).status().message(),
+      HasSubstr("at least 1"));
+  EXPECT_THAT(Matmul::Create({.m = 4, .n = 4, .k = 4, .lda = 3}, 1, TestedInstructionSet())
                   .status()
                   .message(),
               HasSubstr("(3, 4, 4) is shorter than its row"));
   EXPECT_FALSE(
-      Matmul::Create({.m = 4, .n = 4, .k = 4, .b = DType::kBF16}, 1, InstructionSet::kAvx2).ok());
+      Matmul::Create({.m = 4, .n = 4, .k = 4, .b = DType::kBF16}, 1, TestedInstructionSet()).ok());
   EXPECT_FALSE(
-      Matmul::Create({.m = 4, .n = 4, .k = 4, .c = DType::kBF16}, 1, InstructionSet::kAvx2).ok());
-  EXPECT_FALSE(Matmul::Create({.m = 4, .n = 4, .k = 4}, 0, InstructionSet::kAvx2).ok());
+      Matmul::Create({.m = 4, .n = 4, .k = 4, .c = DType::kBF16}, 1, TestedInstructionSet()).ok());
+  EXPECT_FALSE(Matmul::Create({.m = 4, .n = 4, .k = 4}, 0, TestedInstructionSet()).ok());
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "kernels/optimizer.h"
 #include "kernels/property_test.h"
+#include "kernels/tested_instruction_set.h"
 
 namespace planc::host {
 namespace {
@@ -168,7 +169,7 @@ TEST(SumSquaresProperty, AgreesWithLongDouble) {
     double first = 0;
     for (int threads = 1; threads <= 3; ++threads) {
       double sum = before;
-      KernelContext context{nullptr, 0, threads};
+      KernelContext context{nullptr, 0, threads, TestedInstructionSet()};
       SumSquares({.elements = n, .gradient = gradient.data(), .sum = &sum}, gradient.dtype(),
                  context);
       if (std::isfinite(static_cast<double>(expected))) {
@@ -195,7 +196,7 @@ TEST(ClipCoefficientProperty, BoundsTheNorm) {
     const float clip = random.Chance(0.3) ? 0 : static_cast<float>(random.Between(1, 100)) / 16;
     float norm, coefficient;
     int32_t nonfinite;
-    KernelContext context{nullptr, 0, 1};
+    KernelContext context{nullptr, 0, 1, TestedInstructionSet()};
     ClipCoefficient({.sum_squares = &sum_squares,
                      .clip_norm = clip,
                      .norm = &norm,

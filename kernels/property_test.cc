@@ -9,8 +9,8 @@
 #include <limits>
 #include <memory>
 
-#include "hwy/highway.h"
 #include "kernels/bf16.h"
+#include "kernels/tested_instruction_set.h"
 
 namespace planc::host {
 namespace {
@@ -53,18 +53,6 @@ class ExactWorkspace {
  private:
   std::unique_ptr<void, void (*)(void*)> memory_{nullptr, std::free};
 };
-
-// The instruction sets to compare, as Highway's target bits.
-std::vector<int64_t> VectorTargets() {
-  hwy::SetSupportedTargetsForTest(0);
-  return hwy::SupportedAndGeneratedTargets();
-}
-
-// Kernels use this instruction set from here on; 0 for the best one.
-void UseVectorTarget(int64_t target) {
-  hwy::SetSupportedTargetsForTest(target);
-  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-}
 
 }  // namespace
 
@@ -189,7 +177,10 @@ StridedOperand RandomCase::Matrix(DType dtype, int64_t rows, int64_t columns, Va
 }
 
 void ForEachCase(uint64_t first_seed, int cases, const std::function<void(RandomCase&)>& body) {
-  for (uint64_t seed = first_seed; seed < first_seed + static_cast<uint64_t>(cases); ++seed) {
+  const int64_t factor = TestOptions().seed_factor;
+  for (int64_t i = 0; i < cases * factor; ++i) {
+    // Those of other factors differ from those of other tests, too.
+    const uint64_t seed = first_seed + static_cast<uint64_t>(i) * (i < cases ? 1 : 1'000'003);
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     RandomCase random(seed);
     body(random);
@@ -236,12 +227,12 @@ void ExpectReproducible(const std::vector<StridedOperand*>& outputs,
                         const std::function<void(KernelContext&)>& kernel) {
   std::vector<StridedOperand> given, first;
   for (const StridedOperand* output : outputs) given.push_back(*output);
-  for (const int64_t target : VectorTargets()) {
-    UseVectorTarget(target);
+  for (const InstructionSet set : SetsWithTestedBits()) {
+    UseVectorsOf(set);
     for (int threads = 1; threads <= 3; ++threads) {
       const int64_t bytes = workspace_bytes(threads);
       ExactWorkspace workspace(bytes);
-      KernelContext context{workspace.data(), static_cast<size_t>(bytes), threads};
+      KernelContext context{workspace.data(), static_cast<size_t>(bytes), threads, set};
       for (size_t i = 0; i < outputs.size(); ++i) outputs[i]->CopyFrom(given[i]);
       kernel(context);
       for (size_t i = 0; i < outputs.size(); ++i) {
@@ -252,11 +243,11 @@ void ExpectReproducible(const std::vector<StridedOperand*>& outputs,
         }
         EXPECT_TRUE(outputs[i]->SameBits(first[i]))
             << "output " << i << " with " << threads << " threads and instruction set "
-            << hwy::TargetName(target) << " differs from the first run";
+            << InstructionSetName(set) << " differs from the first run";
       }
     }
   }
-  UseVectorTarget(0);
+  UseVectorsOf(TestedInstructionSet());
 }
 
 void ExpectReproducible(const std::vector<StridedOperand*>& outputs,

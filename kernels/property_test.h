@@ -98,7 +98,8 @@ class RandomCase {
   std::mt19937_64 engine_;
 };
 
-// Calls body for the seeds first_seed to first_seed + cases - 1; stops behind the first case with a
+// Calls body for the seeds first_seed to first_seed + cases - 1, and for others where the test was
+// asked for more cases (kernels/test_main.cc); stops behind the first case with a
 // failure, which names its seed.
 void ForEachCase(uint64_t first_seed, int cases, const std::function<void(RandomCase&)>& body);
 
@@ -115,7 +116,7 @@ void ExpectEquals(const StridedOperand& actual, const std::vector<float>& expect
 std::vector<Bounded> Exactly(const std::vector<double>& values);
 
 // Runs `kernel`, which writes `outputs`, with one, two and three threads and with every instruction
-// set of this machine that it was compiled for, each time from the outputs as given and with an
+// set up to the tested one that has the same bits, each time from the outputs as given and with an
 // undefined workspace of exactly workspace_bytes(threads) bytes. Expects the same bits each time,
 // and intact gaps. Leaves the outputs of the last run.
 void ExpectReproducible(const std::vector<StridedOperand*>& outputs,

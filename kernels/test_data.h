@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kernels/context.h"
+#include "kernels/tested_instruction_set.h"
 #include "schemas/dtype.h"
 
 namespace planc::host {
@@ -41,7 +42,7 @@ class Operand {
 class TestContext {
  public:
   explicit TestContext(int threads = 1, size_t bytes = 0)
-      : workspace_(bytes), context_{workspace_.data(), bytes, threads} {}
+      : workspace_(bytes), context_{workspace_.data(), bytes, threads, TestedInstructionSet()} {}
   KernelContext& get() { return context_; }
 
  private:
