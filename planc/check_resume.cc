@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "kernels/instruction_set.h"
 #include "nlohmann/json.hpp"
 #include "planc/fit.h"
 #include "planc/text.h"
@@ -104,7 +105,9 @@ class ResumeChecker {
   }
 
   std::optional<ResumeOutlook> Judge(const Manifest& manifest, ResumeOutlook outlook) {
-    outlook.check = CompareWithCheckpoint(plan_, manifest);
+    const absl::StatusOr<host::InstructionSet> here = host::DetectInstructionSet();
+    outlook.check = CompareWithCheckpoint(
+        plan_, manifest, here.ok() ? std::optional<host::InstructionSet>(*here) : std::nullopt);
     if (!RefusalOf(outlook.check, outlook.checkpoint).ok()) {
       Refuse(outlook);
       return std::nullopt;
@@ -201,7 +204,7 @@ std::string OutlookText(const ResumeOutlook& outlook) {
               : outlook.steps == 1 ? "the only step is done: nothing is left to train"
                                    : absl::StrCat("all ", outlook.steps,
                                                   " steps are done: nothing is left to train"));
-  if (outlook.check.SameLayout()) {
+  if (outlook.check.SameBits()) {
     add("layout", "as it was saved: with the same settings the run goes on bit for bit");
   }
   for (const std::string& notice : outlook.notices) add("notice", notice);
@@ -225,7 +228,8 @@ std::string OutlookJson(const ResumeOutlook& outlook) {
                                  {"candidates", outlook.candidates},
                                  {"step", outlook.step},
                                  {"steps", outlook.steps},
-                                 {"same_layout", outlook.check.SameLayout()}};
+                                 {"same_layout", outlook.check.SameLayout()},
+                                 {"same_bits", outlook.check.SameBits()}};
   json["changes"] = nlohmann::ordered_json::array();
   for (const JobChange& change : outlook.check.changes) {
     json["changes"].push_back({{"key", change.key},

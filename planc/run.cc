@@ -22,6 +22,7 @@
 #include "planc/restart_points.h"
 #include "planc/resume_before_run.h"
 #include "planc/run_deadlines.h"
+#include "planc/run_instruction_set.h"
 #include "planc/text.h"
 #include "planc/versions.h"
 #include "runtime/data/mapped_file.h"
@@ -67,6 +68,10 @@ absl::StatusOr<RunArguments> ReadArguments(const std::vector<std::string>& args)
   arguments.sets = flags->All("--set");
   arguments.options.profile = flags->Has("--profile");
   arguments.options.base_directory = flags->Get("--base");
+  const absl::StatusOr<host::InstructionSet> instruction_set =
+      ChooseInstructionSet(flags->Get("--instruction-set"));
+  if (!instruction_set.ok()) return instruction_set.status();
+  arguments.options.instruction_set = *instruction_set;
   if (flags->Has("--resume")) {
     arguments.options.resume_from = ResumePath(flags->Get("--resume"));
   }
@@ -145,7 +150,9 @@ absl::StatusOr<int> StartRanks(const Plan& plan, const RunOptions& options) {
   if (!written.ok()) return written;
 
   LocalLaunchOptions launch;
-  launch.arguments = {"planc", "run", path, absl::StrCat("--base=", options.base_directory)};
+  launch.arguments = {
+      "planc", "run", path, absl::StrCat("--base=", options.base_directory),
+      absl::StrCat("--instruction-set=", host::InstructionSetName(options.instruction_set))};
   if (options.stop_after.has_value()) {
     launch.arguments.push_back(absl::StrCat("--steps=", *options.stop_after));
   }
@@ -192,9 +199,6 @@ int RunRun(const std::vector<std::string>& args, std::ostream& out, std::ostream
     options.base_directory = std::filesystem::path(arguments->input).parent_path().string();
     if (options.base_directory.empty()) options.base_directory.assign(1, '.');
   }
-  const absl::StatusOr<host::InstructionSet> instruction_set = host::DetectInstructionSet();
-  if (!instruction_set.ok()) return Report(instruction_set.status(), err);
-  options.instruction_set = *instruction_set;
   const absl::StatusOr<LaunchConfig> launch = DetectLaunch();
   const absl::Status launchable = launch.ok() ? CheckLaunch(plan, *launch) : launch.status();
   if (!launchable.ok()) {
@@ -239,6 +243,7 @@ int RunRun(const std::vector<std::string>& args, std::ostream& out, std::ostream
   options.agreement_timeout = deadlines.agreement;
   options.connect_timeout = deadlines.connect;
   for (const auto& [name, version] : LinkedVersions()) options.versions[name] = version;
+  host::UseVectorsOf(options.instruction_set);
   const absl::StatusOr<TrainingEnd> end = Train(plan, *launch, options);
   if (end.ok() && *end == TrainingEnd::kStopped) {
     if (speaks) TellHowToGoOn(args, plan, *launch, out);

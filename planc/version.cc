@@ -1,8 +1,9 @@
-// planc version: versions of everything linked in. Nothing else goes into the output, so two builds
-// of one source print the same.
+// planc version: versions of everything linked in, and the instruction set of this machine. Nothing
+// else goes into the output, so two builds of one source print the same on one machine.
 #include <string>
 #include <vector>
 
+#include "kernels/instruction_set.h"
 #include "planc/commands.h"
 #include "planc/flags.h"
 #include "planc/text.h"
@@ -16,6 +17,9 @@ int RunVersion(const std::vector<std::string>& args, std::ostream& out, std::ost
   if (!flags->positional.empty()) return UsageError("version", "it takes no arguments", err);
   TextTable table({"part", "version"});
   for (const auto& [part, version] : LinkedVersions()) table.Add({part, version});
+  const absl::StatusOr<host::InstructionSet> set = host::DetectInstructionSet();
+  table.Add(
+      {"instruction set", set.ok() ? host::InstructionSetName(*set) : "none that planc uses"});
   out << table.Text(0);
   return kExitOk;
 }

@@ -22,6 +22,17 @@
 #include "schemas/status.h"
 
 namespace planc {
+namespace {
+
+GroupOptions GroupOptionsOf(const RunOptions& options) {
+  GroupOptions groups;
+  groups.connect_timeout = options.connect_timeout;
+  groups.agreement_timeout = options.agreement_timeout;
+  groups.instruction_set = options.instruction_set;
+  return groups;
+}
+
+}  // namespace
 
 absl::StatusOr<TrainingEnd> Train(const Plan& plan, const LaunchConfig& launch,
                                   const RunOptions& options) {
@@ -34,21 +45,18 @@ absl::StatusOr<TrainingEnd> Train(const Plan& plan, const LaunchConfig& launch,
 
   // 2. Process groups: meet the other ranks, which must hold the same plan.
   PLANC_ASSIGN_OR_RETURN(StepPage steps, StepPage::Open(launch.step_page, launch.world_size));
-  GroupOptions group_options;
-  group_options.connect_timeout = options.connect_timeout;
-  group_options.agreement_timeout = options.agreement_timeout;
-  PLANC_ASSIGN_OR_RETURN(Groups groups, ConnectGroups(plan, launch, group_options));
+  PLANC_ASSIGN_OR_RETURN(Groups groups, ConnectGroups(plan, launch, GroupOptionsOf(options)));
   ControlAgreement agreement(&groups.control());
   ControlAgreement writers(&groups.background_control(), [&groups] { groups.CancelBackground(); });
 
   // 3. Partition: this rank's programs, bound to memory, and its share of the training state.
   const std::unique_ptr<Device> device = CreateHostDevice();
   PLANC_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session,
-                         Session::Create(plan, launch.rank, launch.threads, options.instruction_set,
-                                         device.get(), &groups));
+                         Session::Create(plan, launch.rank, launch.threads,
+                                         groups.instruction_set(), device.get(), &groups));
   PLANC_ASSIGN_OR_RETURN(TrainingReport report,
                          TrainingReport::Open(*session, launch, options, end));
-  if (!groups.entries().empty()) report.Note(groups.TransportText());
+  for (const std::string& notice : groups.Notices()) report.Note(notice);
   PLANC_ASSIGN_OR_RETURN(
       const std::unique_ptr<ProgramRunner> runner,
       ProgramRunner::Create(*session, device.get(), {options.stall, report.profile()}));
@@ -56,9 +64,10 @@ absl::StatusOr<TrainingEnd> Train(const Plan& plan, const LaunchConfig& launch,
       PrepareState(*session, runner.get(), options, agreement, &report);
   if (absl::IsCancelled(prepared.status())) return report.StoppedEarly(prepared.status());
   PLANC_ASSIGN_OR_RETURN(const int64_t first_step, prepared);
-  Checkpointer checkpointer(plan, launch.rank, launch.threads, session->Shards(),
-                            CheckpointDirectory(plan, options.base_directory), writers,
-                            {options.versions, [&report] { return report.Sync(); }});
+  Checkpointer checkpointer(
+      plan, launch.rank, launch.threads, session->Shards(),
+      CheckpointDirectory(plan, options.base_directory), writers,
+      {options.versions, [&report] { return report.Sync(); }, session->instruction_set()});
   Validation validation(*session, runner.get(), data.validation(), end);
   PLANC_ASSIGN_OR_RETURN(bool stop, validation.MakeUp(first_step, &report));
 

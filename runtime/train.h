@@ -21,7 +21,8 @@ struct RunOptions {
   std::string base_directory;         // relative paths of the job start here
   std::optional<int64_t> stop_after;  // end after this many optimizer steps, counted from step 0
   bool profile = false;               // time every instruction of the last step
-  // The largest that kernels may use, which this machine has.
+  // The largest that kernels may use, which this machine has; the job runs on what
+  // all ranks have.
   host::InstructionSet instruction_set = host::InstructionSet::kAvx2;
   std::optional<double> peak_flops;  // of one rank's device, for the utilisation in the metrics
   // A checkpoint to resume from, whatever checkpoint.resume says; relative to base_directory.

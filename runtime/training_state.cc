@@ -38,7 +38,8 @@ absl::StatusOr<int64_t> PrepareState(const Session& session, ProgramRunner* runn
   const absl::StatusOr<std::optional<int64_t>> result = ResumeTraining(
       plan, session.coordinates()[static_cast<int>(Axis::kTp)], CheckpointDirectory(plan, base),
       base, session.Shards(), agreement, &notices,
-      [] { return ScopedStopSignals::Received() != 0; }, options.resume_from);
+      [] { return ScopedStopSignals::Received() != 0; }, options.resume_from,
+      session.instruction_set());
   for (const std::string& notice : notices) report->Note(notice);
   PLANC_ASSIGN_OR_RETURN(const std::optional<int64_t> resumed, result);
   if (init.restoring && !resumed.has_value()) {

@@ -29,7 +29,7 @@ float* StateOf(const ShardView& shard, StateKind kind) {
 absl::StatusOr<int64_t> LoadCheckpoint(const Plan& plan, int64_t tp, const std::string& checkpoint,
                                        const std::vector<ShardView>& shards) {
   PLANC_ASSIGN_OR_RETURN(const Manifest manifest, ReadManifest(checkpoint));
-  const ResumeCheck shapes = {{}, CompareWithCheckpoint(plan, manifest).shapes};
+  const ResumeCheck shapes = {{}, CompareWithCheckpoint(plan, manifest).shapes, ""};
   PLANC_RETURN_IF_ERROR(RefusalOf(shapes, checkpoint));
   PLANC_RETURN_IF_ERROR(LoadTensors(plan, tp, checkpoint, manifest, shards));
   return manifest.step;

@@ -101,14 +101,23 @@ bool ReadVersions(const Json& contents, std::map<std::string, std::string>* vers
   return true;
 }
 
+// Optional: neither older manifests nor those of imports have it.
+bool ReadInstructionSet(const Json& contents, Manifest* manifest) {
+  const Json* const json = FindField(contents, "instruction_set");
+  if (json == nullptr) return true;
+  return ReadField(*json, "name", &manifest->instruction_set) &&
+         ReadField(*json, "bits", &manifest->bits);
+}
+
 absl::Status ReadContents(const Json& json, Manifest* manifest) {
   const Json* const job = FindField(json, "job");
   const Json* const files = FindField(json, "files");
   const Json* const parameters = FindField(json, "parameters");
   if (!ReadField(json, "step", &manifest->step) ||
       !ReadField(json, "plan_hash", &manifest->plan_hash) || !ReadMesh(json, &manifest->mesh) ||
-      !ReadVersions(json, &manifest->versions) || job == nullptr || files == nullptr ||
-      !files->is_object() || parameters == nullptr || !parameters->is_object()) {
+      !ReadVersions(json, &manifest->versions) || !ReadInstructionSet(json, manifest) ||
+      job == nullptr || files == nullptr || !files->is_object() || parameters == nullptr ||
+      !parameters->is_object()) {
     return Damaged("a field is missing");
   }
   if (!google::protobuf::util::JsonStringToMessage(job->dump(), &manifest->job).ok()) {
@@ -160,6 +169,9 @@ absl::StatusOr<std::string> ManifestText(const Manifest& manifest) {
   Json contents = {{"step", manifest.step}, {"plan_hash", manifest.plan_hash}};
   contents["mesh"] = MeshJson(manifest.mesh);
   contents["versions"] = manifest.versions;
+  if (!manifest.instruction_set.empty()) {
+    contents["instruction_set"] = {{"name", manifest.instruction_set}, {"bits", manifest.bits}};
+  }
   PLANC_ASSIGN_OR_RETURN(contents["job"], JobJson(manifest.job));
   Json& files = contents["files"] = Json::object();
   for (const auto& [name, file] : manifest.files) {

@@ -66,9 +66,14 @@ struct SavedFile {
 struct Manifest {
   int64_t step = 0;  // optimizer steps done
   std::string plan_hash;
-  proto::Job job;                                    // resolved, of the run that saved
-  Mesh mesh;                                         // of the run that saved
-  std::map<std::string, std::string> versions;       // of the program that saved and its libraries
+  proto::Job job;                               // resolved, of the run that saved
+  Mesh mesh;                                    // of the run that saved
+  std::map<std::string, std::string> versions;  // of the program that saved and its libraries
+  // What the run computed with, and the class of bits that it gives bf16
+  // (kernels/instruction_set.h). Both empty where nothing was computed, as in an import, and in
+  // manifests of before.
+  std::string instruction_set;
+  std::string bits;
   std::map<std::string, SavedFile> files;            // by name
   std::map<std::string, SavedParameter> parameters;  // by full name
 };

@@ -37,12 +37,14 @@ bool MayPassOver(const absl::Status& status) {
 class Resume {
  public:
   Resume(const Plan& plan, int64_t tp, const std::vector<ShardView>& shards, Agreement& agreement,
-         const std::function<bool()>& stop_requested, std::vector<std::string>* notices)
+         const std::function<bool()>& stop_requested,
+         std::optional<host::InstructionSet> instruction_set, std::vector<std::string>* notices)
       : plan_(plan),
         tp_(tp),
         shards_(shards),
         agreement_(agreement),
         stop_requested_(stop_requested),
+        instruction_set_(instruction_set),
         notices_(*notices) {}
 
   absl::StatusOr<std::optional<int64_t>> FromPath(const std::string& checkpoint,
@@ -102,7 +104,7 @@ class Resume {
       return absl::CancelledError("asked to stop before a checkpoint was loaded");
     }
     PLANC_ASSIGN_OR_RETURN(const Manifest manifest, ReadManifest(checkpoint));
-    const ResumeCheck check = CompareWithCheckpoint(plan_, manifest);
+    const ResumeCheck check = CompareWithCheckpoint(plan_, manifest, instruction_set_);
     PLANC_RETURN_IF_ERROR(RefusalOf(check, checkpoint));
     PLANC_RETURN_IF_ERROR(LoadTensors(plan_, tp_, checkpoint, manifest, shards_));
     return Loaded{manifest.step, NoticesOf(check, plan_, manifest)};
@@ -125,6 +127,7 @@ class Resume {
   const std::vector<ShardView>& shards_;
   Agreement& agreement_;
   const std::function<bool()>& stop_requested_;
+  const std::optional<host::InstructionSet> instruction_set_;
   std::vector<std::string>& notices_;
 };
 
@@ -133,10 +136,11 @@ class Resume {
 absl::StatusOr<std::optional<int64_t>> ResumeTraining(
     const Plan& plan, int64_t tp, const std::string& directory, const std::string& base,
     const std::vector<ShardView>& shards, Agreement& agreement, std::vector<std::string>* notices,
-    const std::function<bool()>& stop_requested, const std::optional<std::string>& instead) {
+    const std::function<bool()>& stop_requested, const std::optional<std::string>& instead,
+    std::optional<host::InstructionSet> instruction_set) {
   const std::string resume = instead.value_or(plan.job.checkpoint().resume());
   if (resume == "never") return std::optional<int64_t>();
-  Resume request(plan, tp, shards, agreement, stop_requested, notices);
+  Resume request(plan, tp, shards, agreement, stop_requested, instruction_set, notices);
   if (resume == "auto") return request.FromNewest(directory);
   return request.FromPath(PathIn(base, resume), instead.has_value()
                                                     ? "as the command line asks"

@@ -35,6 +35,19 @@ std::vector<std::string> ShapeDifferences(const Plan& plan, const Manifest& mani
   return differences;
 }
 
+// How the bits of the instruction sets differ, in a job that computes in bf16: what is computed in
+// fp32 has the same bits on all of them.
+std::string BitsDifference(const Plan& plan, const Manifest& manifest, host::InstructionSet now) {
+  const std::string bits = host::InstructionSetBits(now);
+  if (plan.job.precision().compute() != proto::BF16 || manifest.bits.empty() ||
+      manifest.bits == bits) {
+    return "";
+  }
+  return absl::StrCat("saved on instruction set ", manifest.instruction_set, ", goes on on ",
+                      host::InstructionSetName(now), ", which sums bf16 in another order: losses ",
+                      "are the same to rounding, not bit-identical to a run that never stopped");
+}
+
 // The saved tensors of one parameter's state, findable by the rows that they hold.
 class TensorIndex {
  public:
@@ -138,8 +151,10 @@ bool ResumeCheck::SameLayout() const {
   });
 }
 
-ResumeCheck CompareWithCheckpoint(const Plan& plan, const Manifest& manifest) {
-  return {JobChanges(manifest.job, plan.job), ShapeDifferences(plan, manifest)};
+ResumeCheck CompareWithCheckpoint(const Plan& plan, const Manifest& manifest,
+                                  std::optional<host::InstructionSet> now) {
+  return {JobChanges(manifest.job, plan.job), ShapeDifferences(plan, manifest),
+          now.has_value() ? BitsDifference(plan, manifest, *now) : ""};
 }
 
 absl::Status RefusalOf(const ResumeCheck& check, const std::string& checkpoint) {
@@ -179,6 +194,7 @@ std::vector<std::string> NoticesOf(const ResumeCheck& check, const Plan& plan,
       layout.push_back(absl::StrCat(change.key, " was ", change.saved, ", is ", change.now));
     }
   }
+  if (!check.bits.empty()) notices.push_back(check.bits);
   if (check.SameLayout()) return notices;
   if (other_mesh) {
     layout.insert(layout.begin(), absl::StrCat("saved on ", MeshSizesText(manifest.job.mesh()),

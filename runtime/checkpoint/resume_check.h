@@ -2,10 +2,12 @@
 #define PLANC_RUNTIME_CHECKPOINT_RESUME_CHECK_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "kernels/instruction_set.h"
 #include "runtime/checkpoint/job_changes.h"
 #include "runtime/checkpoint/manifest.h"
 #include "schemas/plan.h"
@@ -16,18 +18,24 @@ namespace planc {
 struct ResumeCheck {
   std::vector<JobChange> changes;
   std::vector<std::string> shapes;  // how the tensors differ, one each; can never be allowed
+  // Why the instructions alone give other bits from here on; empty where they do not.
+  std::string bits;
 
-  // Nothing that spreads the training over ranks differs: the resumed run is bit-identical.
+  // Nothing that spreads the training over ranks differs.
   bool SameLayout() const;
+  // With the same settings, the resumed run is bit-identical to one that never stopped.
+  bool SameBits() const { return SameLayout() && bits.empty(); }
 };
-ResumeCheck CompareWithCheckpoint(const Plan& plan, const Manifest& manifest);
+// `now`: what the job will compute with; unset: not compared.
+ResumeCheck CompareWithCheckpoint(const Plan& plan, const Manifest& manifest,
+                                  std::optional<host::InstructionSet> now = std::nullopt);
 
 // OK when the job may go on from the checkpoint. Errors: FailedPrecondition with every reason, one
 // a line, each with both values, and how to allow it.
 absl::Status RefusalOf(const ResumeCheck& check, const std::string& checkpoint);
 
 // What the user should know about a resume that goes on, one line each: allowed and other changes,
-// and another layout.
+// another layout, and instructions that give other bits.
 std::vector<std::string> NoticesOf(const ResumeCheck& check, const Plan& plan,
                                    const Manifest& manifest);
 

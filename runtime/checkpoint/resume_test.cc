@@ -11,9 +11,11 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "kernels/instruction_set.h"
 #include "runtime/checkpoint/checkpoint_directory.h"
 #include "runtime/checkpoint/manifest.h"
 #include "runtime/checkpoint/resume_check.h"
+#include "runtime/checkpoint/save.h"
 #include "runtime/checkpoint/test_plan.h"
 #include "runtime/checkpoint/test_state.h"
 
@@ -127,6 +129,41 @@ int64_t CountReadBytes(const Plan& plan, const Manifest& manifest, int64_t rank)
     }
   }
   return bytes;
+}
+
+// bf16 on instructions with other bits is said; fp32, the same bits, and manifests that do not
+// record it are not.
+TEST_F(ResumeTrainingTest, InstructionsWithOtherBitsAreSaid) {
+  Plan plan = CheckpointTestPlan(1, 1, 1, 1);
+  plan.job.mutable_precision()->set_compute(proto::BF16);
+  const auto notices_on = [&](host::InstructionSet now) {
+    const auto manifest = ReadManifest(directory_ + "/" + CheckpointName(5));
+    EXPECT_TRUE(manifest.ok()) << manifest.status();
+    const ResumeCheck check = CompareWithCheckpoint(plan, *manifest, now);
+    EXPECT_TRUE(RefusalOf(check, directory_).ok());
+    EXPECT_EQ(check.SameBits(), check.bits.empty());
+    return NoticesOf(check, plan, *manifest);
+  };
+  SaveOptions options;
+  options.instruction_set = host::InstructionSet::kAmxBf16;
+  ASSERT_TRUE(SaveState(plan, directory_, 5, 1, options).ok());
+  EXPECT_THAT(notices_on(host::InstructionSet::kAmxBf16), testing::IsEmpty());
+  EXPECT_THAT(notices_on(host::InstructionSet::kAvx512),
+              testing::ElementsAre(
+                  HasSubstr("saved on instruction set amx_bf16, goes on on avx512, which sums bf16 "
+                            "in another order")));
+  plan.job.mutable_precision()->set_compute(proto::FP32);
+  fs::remove_all(directory_);
+  ASSERT_TRUE(SaveState(plan, directory_, 5, 1, options).ok());
+  EXPECT_THAT(notices_on(host::InstructionSet::kAvx2), testing::IsEmpty());
+  plan.job.mutable_precision()->set_compute(proto::BF16);
+  fs::remove_all(directory_);
+  ASSERT_TRUE(SaveState(plan, directory_, 5, 1).ok());
+  EXPECT_THAT(notices_on(host::InstructionSet::kAmxBf16), testing::IsEmpty());
+  fs::remove_all(directory_);
+  options.instruction_set = host::InstructionSet::kAvx512;
+  ASSERT_TRUE(SaveState(plan, directory_, 5, 1, options).ok());
+  EXPECT_THAT(notices_on(host::InstructionSet::kAvx2), testing::IsEmpty());
 }
 
 TEST_F(ResumeTrainingTest, TheBytesThatAreReadArePredicted) {

@@ -165,6 +165,10 @@ class CheckpointWriter {
     manifest.job = plan_.job;
     manifest.mesh = plan_.mesh;
     manifest.versions = options_.versions;
+    if (options_.instruction_set.has_value()) {
+      manifest.instruction_set = host::InstructionSetName(*options_.instruction_set);
+      manifest.bits = host::InstructionSetBits(*options_.instruction_set);
+    }
     PLANC_ASSIGN_OR_RETURN(manifest.plan_hash, PlanHash(plan_));
     manifest.parameters = ParametersOf(plan_);
     for (int64_t rank = 0; rank < plan_.mesh.WorldSize(); ++rank) {

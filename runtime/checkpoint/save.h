@@ -4,11 +4,13 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "kernels/instruction_set.h"
 #include "runtime/checkpoint/agreement.h"
 #include "runtime/checkpoint/file_system.h"
 #include "runtime/checkpoint/shard_boxes.h"
@@ -24,6 +26,8 @@ struct SaveOptions {
   // Called on rank 0 once everything is written and before the checkpoint becomes valid: what must
   // be on the disk by then. Its error makes the save fail.
   std::function<absl::Status()> before_commit;
+  // What the job computes with, for the manifest; unset where nothing was computed.
+  std::optional<host::InstructionSet> instruction_set = std::nullopt;
   const FileSystem* files = nullptr;  // null: HostFileSystem
 };
 

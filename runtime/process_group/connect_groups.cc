@@ -140,11 +140,13 @@ Groups::Background BackgroundOf(std::shared_ptr<KeyValueStore> store, const std:
 }  // namespace
 
 Groups::Groups(std::vector<Entry> entries, std::unique_ptr<Control> control, Background background,
-               std::string notice, std::shared_ptr<void> keep_alive)
+               std::string notice, CommonInstructionSet instruction_set,
+               std::shared_ptr<void> keep_alive)
     : keep_alive_(std::move(keep_alive)),
       control_(std::move(control)),
       background_(std::move(background)),
       notice_(std::move(notice)),
+      instruction_set_(std::move(instruction_set)),
       entries_(std::move(entries)) {}
 
 ProcessGroup* Groups::Find(int group, Stream stream) const {
@@ -163,6 +165,13 @@ std::string Groups::TransportText() const {
   }
   return absl::StrCat("process groups of rank ", control_->rank(), ": ", absl::StrJoin(parts, ", "),
                       notice_.empty() ? "" : "\n  ", notice_);
+}
+
+std::vector<std::string> Groups::Notices() const {
+  std::vector<std::string> notices;
+  if (!entries_.empty()) notices.push_back(TransportText());
+  if (!instruction_set_.notice.empty()) notices.push_back(instruction_set_.notice);
+  return notices;
 }
 
 absl::Status Groups::RegisterMemory(void* base, int64_t bytes) {
@@ -187,7 +196,8 @@ absl::StatusOr<Groups> ConnectGroups(const Plan& plan, const LaunchConfig& launc
         std::make_unique<Control>(nullptr, KeyPrefix(launch), 0, 1, options.agreement_timeout);
     Groups::Background background =
         BackgroundOf(nullptr, KeyPrefix(launch), 0, 1, options.agreement_timeout);
-    return Groups({}, std::move(control), std::move(background), "", nullptr);
+    return Groups({}, std::move(control), std::move(background), "", {options.instruction_set, ""},
+                  nullptr);
   }
   std::shared_ptr<StoreServer> server;
   int port = launch.store_port;
@@ -201,6 +211,8 @@ absl::StatusOr<Groups> ConnectGroups(const Plan& plan, const LaunchConfig& launc
   Control meeting(store, KeyPrefix(launch) + "/start", launch.rank, launch.world_size,
                   options.connect_timeout);
   PLANC_RETURN_IF_ERROR(meeting.AgreeOn("plan hash", plan_hash));
+  PLANC_ASSIGN_OR_RETURN(CommonInstructionSet instruction_set,
+                         AgreeOnInstructionSet(options.instruction_set, &meeting));
 
   PLANC_ASSIGN_OR_RETURN(const std::string address, AgreeOnPlaces(plan, launch, *store, &meeting));
   PLANC_ASSIGN_OR_RETURN(const std::string machines, AgreeOnMachines(launch, options, &meeting));
@@ -216,7 +228,7 @@ absl::StatusOr<Groups> ConnectGroups(const Plan& plan, const LaunchConfig& launc
       BackgroundOf(std::move(background_store), KeyPrefix(launch), launch.rank, launch.world_size,
                    options.agreement_timeout);
   return Groups(connector.TakeEntries(), std::move(control), std::move(background),
-                connector.notice(), server);
+                connector.notice(), std::move(instruction_set), server);
 }
 
 absl::StatusOr<Groups> ConnectLoopbackGroups(const Plan& plan, int64_t rank, LoopbackWorld* world,
@@ -232,7 +244,8 @@ absl::StatusOr<Groups> ConnectLoopbackGroups(const Plan& plan, int64_t rank, Loo
       std::make_unique<Control>(world->store(), "loopback", rank, ranks, options.agreement_timeout);
   Groups::Background background =
       BackgroundOf(world->store(), "loopback", rank, ranks, options.agreement_timeout);
-  return Groups(std::move(entries), std::move(control), std::move(background), "", nullptr);
+  return Groups(std::move(entries), std::move(control), std::move(background), "",
+                {options.instruction_set, ""}, nullptr);
 }
 
 }  // namespace planc

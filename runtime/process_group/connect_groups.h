@@ -9,8 +9,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "kernels/instruction_set.h"
 #include "runtime/launch/launch.h"
 #include "runtime/process_group/cancellable_store.h"
+#include "runtime/process_group/common_instruction_set.h"
 #include "runtime/process_group/control.h"
 #include "runtime/process_group/group_use.h"
 #include "runtime/process_group/loopback_group.h"
@@ -26,13 +28,15 @@ enum class TransportChoice : uint8_t {
   kSharedMemory,  // shared memory for every group, or an error
 };
 
-// The same on every rank.
+// The same on every rank, but for the instruction set.
 struct GroupOptions {
   absl::Duration connect_timeout = absl::Minutes(2);  // until every rank has arrived
   // Of one operation. A run has a watchdog, which knows the plan and ends them sooner.
   absl::Duration operation_timeout = absl::Hours(24);
   absl::Duration agreement_timeout = absl::Minutes(10);  // of a wait in Control
   TransportChoice transport = TransportChoice::kAutomatic;
+  // The largest that this rank's kernels may use.
+  host::InstructionSet instruction_set = host::InstructionSet::kAvx2;
 };
 
 // Everything this rank talks through. Move-only.
@@ -52,7 +56,8 @@ class Groups {
   // `notice`: what the user should know about how they are connected. `keep_alive` is destroyed
   // last (the store server of rank 0).
   Groups(std::vector<Entry> entries, std::unique_ptr<Control> control, Background background,
-         std::string notice, std::shared_ptr<void> keep_alive);
+         std::string notice, CommonInstructionSet instruction_set,
+         std::shared_ptr<void> keep_alive);
   Groups(Groups&&) = default;
   Groups& operator=(Groups&&) = delete;
 
@@ -65,6 +70,13 @@ class Groups {
   // that could share memory does not.
   // REQUIRES: there are groups.
   std::string TransportText() const;
+
+  // What the kernels of all ranks use: the smallest set that one of them offers.
+  host::InstructionSet instruction_set() const { return instruction_set_.set; }
+
+  // What the user should know when the ranks have met: the transports, where there are groups, and
+  // the instruction set, where not all ranks have the same.
+  std::vector<std::string> Notices() const;
 
   // Registers an arena with every group.
   absl::Status RegisterMemory(void* base, int64_t bytes);
@@ -86,12 +98,14 @@ class Groups {
   std::unique_ptr<Control> control_;
   Background background_;
   std::string notice_;
+  CommonInstructionSet instruction_set_;
   std::vector<Entry> entries_;
 };
 
 // Meets the other ranks at the store of `launch`, checks that all ranks hold the same plan and,
 // where others than planc started them, that each is where the mesh wants it (CheckPlacement), and
-// connects this rank's groups. A group that could share memory but whose members are kept from it
+// connects this rank's groups. The ranks also agree on an instruction set (AgreeOnInstructionSet).
+// A group that could share memory but whose members are kept from it
 // is connected over TCP and mentioned in TransportText.
 // Errors: InvalidArgument when launch and plan disagree about the number of ranks;
 // FailedPrecondition naming the ranks with another plan or in another place, or when
@@ -100,7 +114,8 @@ class Groups {
 absl::StatusOr<Groups> ConnectGroups(const Plan& plan, const LaunchConfig& launch,
                                      const GroupOptions& options = {});
 
-// The same among threads of one process, for tests: `world` is shared by all ranks.
+// The same among threads of one process, for tests: `world` is shared by all ranks, and so must be
+// the instruction set.
 absl::StatusOr<Groups> ConnectLoopbackGroups(const Plan& plan, int64_t rank, LoopbackWorld* world,
                                              const GroupOptions& options = {});
 
