@@ -113,10 +113,13 @@ class Deriver {
   bool AllRanksShard() {
     const int64_t world = job_.cluster().nodes() * job_.cluster().gpus_per_node();
     for (const char* axis : kWorldAxes) {
-      const Origin& origin = parsed_.origins.at(absl::StrCat("mesh.", axis));
-      if (origin.kind != Origin::Kind::kDefault) return false;
+      const auto origin = parsed_.origins.find(absl::StrCat("mesh.", axis));
+      // An axis without origin was written, with an error that is reported.
+      if (origin == parsed_.origins.end() || origin->second.kind != Origin::Kind::kDefault) {
+        return false;
+      }
     }
-    if (world == 1) return false;
+    if (world <= 1 || !Given("cluster.nodes") || !Given("cluster.gpus_per_node")) return false;
     job_.mutable_mesh()->set_dp_shard(world);
     Derived("mesh.dp_shard", "all ranks, as no axis of the mesh is given");
     return true;
