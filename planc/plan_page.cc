@@ -74,11 +74,11 @@ std::vector<Box> BoxesOf(const Plan& plan, const std::vector<StepSpan>& spans) {
 std::vector<Box> Sliced(const std::vector<Box>& boxes, double seconds, size_t slices) {
   std::vector<Box> result;
   const double width = seconds / static_cast<double>(slices);
-  size_t first = 0;  // the first box that may reach into the slice
+  size_t first = 0;                        // the first box that may reach into the slice
+  std::array<double, kLabelCount> time{};  // less what was shown for it
   for (size_t slice = 0; slice < slices; ++slice) {
     const double begin = width * static_cast<double>(slice);
     const double end = begin + width;
-    std::array<double, kLabelCount> time{};
     int32_t microbatch = -1;
     size_t overlapping = 0;
     double busy = 0;
@@ -90,8 +90,9 @@ std::vector<Box> Sliced(const std::vector<Box>& boxes, double seconds, size_t sl
       microbatch = ++overlapping == 1 ? boxes[i].microbatch : -1;
     }
     if (busy < width / 2) continue;
-    const auto most = std::max_element(time.begin(), time.end()) - time.begin();
-    const Label label = static_cast<Label>(most);
+    const auto most = std::max_element(time.begin(), time.end());
+    *most -= busy;
+    const Label label = static_cast<Label>(most - time.begin());
     const bool joins = !result.empty() && result.back().label == label &&
                        result.back().microbatch == microbatch && result.back().end >= begin;
     if (!joins) result.push_back({label, microbatch, begin, end});

@@ -111,7 +111,6 @@ class Deriver {
 
   // Where no axis is written, dp_shard takes all ranks, as if it were auto.
   bool AllRanksShard() {
-    const int64_t world = job_.cluster().nodes() * job_.cluster().gpus_per_node();
     for (const char* axis : kWorldAxes) {
       const auto origin = parsed_.origins.find(absl::StrCat("mesh.", axis));
       // An axis without origin was written, with an error that is reported.
@@ -119,7 +118,12 @@ class Deriver {
         return false;
       }
     }
-    if (world <= 1 || !Given("cluster.nodes") || !Given("cluster.gpus_per_node")) return false;
+    if (!Given("cluster.nodes") || !Given("cluster.gpus_per_node")) {
+      unsolved_.insert("mesh.dp_shard");
+      return true;
+    }
+    const int64_t world = job_.cluster().nodes() * job_.cluster().gpus_per_node();
+    if (world <= 1) return false;
     job_.mutable_mesh()->set_dp_shard(world);
     Derived("mesh.dp_shard", "all ranks, as no axis of the mesh is given");
     return true;

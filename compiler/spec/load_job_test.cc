@@ -84,7 +84,7 @@ TEST(LoadJobTest, WithoutAMeshAllRanksShard) {
   const std::string mesh = "mesh: {dp_shard: 2, tp: 2}\n";
   std::string text = kJob;
   text.erase(text.find(mesh), mesh.size());
-  const LoadResult result = Load(text, {"cluster.nodes=2"});
+  const LoadResult result = Load(text, {"cluster.nodes=2", "batch.micro=1"});
   ASSERT_TRUE(result.ok) << Problems(result);
   EXPECT_EQ(result.spec.job.mesh().dp_shard(), 8);
   EXPECT_EQ(result.spec.origins.at("mesh.dp_shard").kind, Origin::Kind::kDerived);
