@@ -12,7 +12,10 @@
 #include "planc/fit.h"
 #include "planc/text.h"
 #include "runtime/checkpoint/checkpoint_directory.h"
+#include "runtime/checkpoint/job_changes.h"
 #include "runtime/checkpoint/manifest.h"
+#include "runtime/checkpoint/run_checkpoints.h"
+#include "runtime/checkpoint/run_record.h"
 #include "runtime/checkpoint/saved_tensors.h"
 #include "runtime/data/mapped_file.h"
 #include "schemas/counted.h"
@@ -24,6 +27,8 @@ namespace {
 // Heap that reading a manifest takes at its peak, over the size of the file: its text, twice, the
 // JSON tree and the parsed form. Measured, rounded up.
 constexpr int64_t kManifestExpansion = 9;
+
+constexpr char kFreshWay[] = "; or `planc run --fresh`, which begins a new run";
 
 std::string BaseOf(const std::string& job_path) {
   const std::string parent = std::filesystem::path(job_path).parent_path().string();
@@ -41,9 +46,13 @@ bool IsCheckpoint(const std::string& path) {
   return std::filesystem::exists(std::filesystem::path(path) / kManifestName, error);
 }
 
-// Reads the manifest and the headers of all files.
-absl::StatusOr<Manifest> Inspect(const std::string& checkpoint) {
+// Reads the manifest and the headers of all files. `named`: it was not chosen for its name.
+absl::StatusOr<Manifest> Inspect(const std::string& checkpoint, bool named) {
   PLANC_ASSIGN_OR_RETURN(Manifest manifest, ReadManifest(checkpoint));
+  const std::string name = std::filesystem::path(checkpoint).stem().string();  // without .old
+  if (const std::optional<int64_t> step = StepOfName(name); step.has_value() && !named) {
+    PLANC_RETURN_IF_ERROR(CheckStep({*step, checkpoint}, manifest.step));
+  }
   SavedTensors saved(checkpoint, manifest);
   for (const auto& [name, file] : manifest.files) {
     PLANC_RETURN_IF_ERROR(saved.File(name).status());
@@ -66,7 +75,7 @@ class ResumeChecker {
     std::vector<std::string> candidates = CandidatesAt(path, &outlook);
     outlook.candidates = static_cast<int64_t>(candidates.size());
     for (size_t i = 0; i < candidates.size(); ++i) {
-      absl::StatusOr<Manifest> manifest = Inspect(candidates[i]);
+      absl::StatusOr<Manifest> manifest = Inspect(candidates[i], outlook.named);
       if (manifest.ok()) {
         outlook.checkpoint = candidates[i];
         return Judge(*manifest, std::move(outlook));
@@ -88,16 +97,44 @@ class ResumeChecker {
     const std::string place = own ? PathIn(base_, plan_.job.checkpoint().directory()) : path;
     outlook->named = !own && IsCheckpoint(place);
     if (outlook->named) return {place};
-    std::vector<std::string> paths;
-    for (const CheckpointEntry& entry : ListCheckpoints(place)) paths.push_back(entry.path);
-    std::reverse(paths.begin(), paths.end());
-    if (paths.empty()) {
-      Diagnostic& diagnostic = Report(
-          DiagnosticCode::kCheckpointUnusable,
-          absl::NotFoundError(absl::StrCat(place, ": there is no complete checkpoint here")));
-      if (own) diagnostic.notes.push_back("with `checkpoint.resume: auto` the run starts anew");
-    }
+    if (own) return OwnCandidates(place, outlook);
+    std::vector<std::string> paths = PathsOf(ListCheckpoints(place));
+    if (paths.empty()) ReportNone(place);
     return paths;
+  }
+
+  // Those that `auto` takes for the run in run.directory, as the run itself would.
+  std::vector<std::string> OwnCandidates(const std::string& place, ResumeOutlook* outlook) {
+    outlook->own = true;
+    CheckpointSelection own;
+    const absl::StatusOr<RunRecord> record =
+        ReadRunRecord(PathIn(BaseOf(job_path_), plan_.job.run().directory()));
+    if (record.ok()) own = {record->id, record->adopts_unidentified};
+    const AutoChoice choice = ChooseForAuto(place, own);
+    if (choice.candidates.empty() && !choice.others.empty()) {
+      Report(DiagnosticCode::kCheckpointUnusable,
+             absl::NotFoundError(absl::StrCat(place, ": the checkpoints here are of other runs (",
+                                              absl::StrJoin(choice.others, ", "),
+                                              "), which `auto` does not take")))
+          .fix = "`--resume=PATH` with one of them, or `planc run --fresh`, which moves them aside";
+    } else if (choice.candidates.empty()) {
+      ReportNone(place).notes.push_back("with `checkpoint.resume: auto` the run starts anew");
+    }
+    return PathsOf(choice.candidates);
+  }
+
+  // Newest first.
+  static std::vector<std::string> PathsOf(const std::vector<CheckpointEntry>& entries) {
+    std::vector<std::string> paths;
+    for (const CheckpointEntry& entry : entries) paths.push_back(entry.path);
+    std::reverse(paths.begin(), paths.end());
+    return paths;
+  }
+
+  Diagnostic& ReportNone(const std::string& place) {
+    return Report(
+        DiagnosticCode::kCheckpointUnusable,
+        absl::NotFoundError(absl::StrCat(place, ": there is no complete checkpoint here")));
   }
 
   Diagnostic& Report(DiagnosticCode code, const absl::Status& status) {
@@ -108,6 +145,7 @@ class ResumeChecker {
     const absl::StatusOr<host::InstructionSet> here = host::DetectInstructionSet();
     outlook.check = CompareWithCheckpoint(
         plan_, manifest, here.ok() ? std::optional<host::InstructionSet>(*here) : std::nullopt);
+    if (outlook.own) outlook.check.changes = JobChangesInRun(manifest.job, plan_.job);
     if (!RefusalOf(outlook.check, outlook.checkpoint).ok()) {
       Refuse(outlook);
       return std::nullopt;
@@ -156,6 +194,7 @@ class ResumeChecker {
                          ? absl::StrCat("the old values, or `checkpoint.allow_changes: [",
                                         absl::StrJoin(keys, ", "), "]`")
                          : "a checkpoint of the same model: other shapes cannot be loaded";
+    if (outlook.own) absl::StrAppend(&diagnostic.fix, kFreshWay);
   }
 
   const std::string& job_path_;

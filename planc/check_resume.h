@@ -18,6 +18,7 @@ struct ResumeOutlook {
   std::string checkpoint;  // the folder
   int64_t candidates = 0;  // complete checkpoints there were to choose from
   bool named = false;      // the path named this checkpoint and no directory
+  bool own = false;        // `auto`: the run in run.directory goes on
   int64_t step = 0;        // steps done
   int64_t steps = 0;       // run.steps
   ResumeCheck check;       // how the jobs differ

@@ -41,6 +41,8 @@ int ExitCodeOf(const absl::Status& status) {
       return kExitPeerLost;
     case absl::StatusCode::kResourceExhausted:
       return kExitDoesNotFit;
+    case absl::StatusCode::kCancelled:  // by a signal, before the first step
+      return kExitStopped;
     case absl::StatusCode::kInvalidArgument:
     case absl::StatusCode::kFailedPrecondition:  // other plans, a checkpoint of another model
     case absl::StatusCode::kNotFound:            // no such checkpoint

@@ -30,7 +30,7 @@ std::string GoOnCommand(const std::vector<std::string>& arguments, const std::st
   for (size_t i = 0; i < arguments.size(); ++i) {
     if (arguments[i] == "--resume") {
       ++i;  // its value
-    } else if (!absl::StartsWith(arguments[i], "--resume=")) {
+    } else if (arguments[i] != "--fresh" && !absl::StartsWith(arguments[i], "--resume=")) {
       absl::StrAppend(&command, " ", Quoted(arguments[i]));
     }
   }

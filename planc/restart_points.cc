@@ -3,18 +3,17 @@
 #include <sys/stat.h>
 
 #include <filesystem>
-#include <vector>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/checkpoint/checkpoint_directory.h"
 #include "runtime/checkpoint/manifest.h"
-#include "runtime/data/mapped_file.h"
 
 namespace planc {
 namespace {
 
 // Tells a checkpoint from one written at its path later; a manifest keeps this when its folder is
-// renamed. Empty when there is none.
+// renamed.
 std::string IdentityOf(const std::string& checkpoint) {
   struct stat file {};
   if (stat(absl::StrCat(checkpoint, "/", kManifestName).c_str(), &file) != 0) return "";
@@ -24,27 +23,15 @@ std::string IdentityOf(const std::string& checkpoint) {
 
 }  // namespace
 
-RestartPoints::RestartPoints(const Plan& plan, const std::string& base)
-    : directory_(
-          std::filesystem::absolute(PathIn(base, plan.job.checkpoint().directory())).string()),
-      any_(plan.job.checkpoint().resume() == "auto") {
-  if (any_) return;
-  for (const CheckpointEntry& entry : ListCheckpoints(directory_)) {
-    before_.insert(IdentityOf(entry.path));
-  }
-}
-
-RestartPoint RestartPoints::Newest() const {
+RestartPoint NewestRestartPoint(const OwnedRun& run) {
   RestartPoint point;
-  const std::vector<CheckpointEntry> entries = ListCheckpoints(directory_);
-  for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
-    const std::string identity = IdentityOf(entry->path);
-    if (identity.empty() || before_.count(identity) != 0) continue;
-    point.identity = identity;
-    point.description = absl::StrCat("the checkpoint of step ", entry->step);
-    if (!any_) point.arguments.push_back(absl::StrCat("--resume=", entry->path));
-    return point;
-  }
+  const std::string newest = run.NewestCheckpoint();
+  const std::string identity = newest.empty() ? "" : IdentityOf(newest);
+  if (identity.empty()) return point;
+  const std::string name = std::filesystem::path(newest).stem().string();  // without .old
+  point.identity = identity;
+  point.description = absl::StrCat("the checkpoint of step ", StepOfName(name).value_or(0));
+  point.arguments.emplace_back("--resume=auto");
   return point;
 }
 

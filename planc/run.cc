@@ -3,9 +3,9 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -23,6 +23,7 @@
 #include "planc/resume_before_run.h"
 #include "planc/run_deadlines.h"
 #include "planc/run_instruction_set.h"
+#include "planc/started_run.h"
 #include "planc/text.h"
 #include "planc/versions.h"
 #include "runtime/data/mapped_file.h"
@@ -31,6 +32,7 @@
 #include "runtime/launch/local_launcher.h"
 #include "runtime/launch/placement.h"
 #include "runtime/launch/signals.h"
+#include "runtime/owned_run.h"
 #include "runtime/step/profile_trace.h"
 #include "runtime/train.h"
 #include "schemas/counted.h"
@@ -47,6 +49,7 @@ struct RunArguments {
   std::string input;
   std::vector<std::string> sets;
   RunOptions options;
+  bool fresh = false;
 };
 
 int Report(const absl::Status& status, std::ostream& err) {
@@ -66,6 +69,7 @@ absl::StatusOr<RunArguments> ReadArguments(const std::vector<std::string>& args)
   RunArguments arguments;
   arguments.input = flags->positional[0];
   arguments.sets = flags->All("--set");
+  arguments.fresh = flags->Has("--fresh");
   arguments.options.profile = flags->Has("--profile");
   arguments.options.base_directory = flags->Get("--base");
   const absl::StatusOr<host::InstructionSet> instruction_set =
@@ -138,11 +142,8 @@ absl::Status MergeTraces(int64_t ranks, const std::string& directory) {
 }
 
 // Writes the plan where every rank reads it, and starts one process for each.
-absl::StatusOr<int> StartRanks(const Plan& plan, const RunOptions& options) {
-  const std::string directory = PathIn(options.base_directory, plan.job.run().directory());
-  std::error_code error;
-  std::filesystem::create_directories(directory, error);
-  if (error) return SystemError(directory + ": cannot create", error.value());
+absl::StatusOr<int> StartRanks(const Plan& plan, const RunOptions& options, const OwnedRun& run) {
+  const std::string& directory = run.folders().run;
   const absl::StatusOr<std::string> bytes = SerializePlan(plan);
   if (!bytes.ok()) return bytes.status();
   const std::string path = directory + "/plan.plan";
@@ -157,14 +158,13 @@ absl::StatusOr<int> StartRanks(const Plan& plan, const RunOptions& options) {
     launch.arguments.push_back(absl::StrCat("--steps=", *options.stop_after));
   }
   if (options.profile) launch.arguments.push_back("--profile");
-  if (options.resume_from.has_value()) {
-    launch.arguments.push_back(absl::StrCat("--resume=", *options.resume_from));
-  }
   launch.world_size = plan.mesh.WorldSize();
   launch.log_directory = directory + "/logs";
+  launch.log_heading =
+      absl::StrCat("---- run ", run.record().id, ", start ", run.record().starts, " ----");
+  launch.run = RunStartText(run.start());
   launch.restarts = plan.job.run().restarts();
-  const RestartPoints points(plan, options.base_directory);
-  launch.restart_point = [&points] { return points.Newest(); };
+  launch.restart_point = [&run] { return NewestRestartPoint(run); };
   const absl::StatusOr<int> ended = LaunchLocal(launch);
   if (!options.profile || !ended.ok() || *ended != kExitOk) return ended;
   const absl::Status merged = MergeTraces(launch.world_size, directory);
@@ -179,6 +179,87 @@ void TellHowToGoOn(const std::vector<std::string>& args, const Plan& plan,
       << (launch.source == LaunchSource::kAlone ? "" : "the launcher as before, and ")
       << GoOnCommand(args, plan.job.checkpoint().resume()) << std::endl;
 }
+
+int TrainHere(const Plan& plan, const LaunchConfig& launch, RunOptions options, std::ostream& out,
+              std::ostream& err) {
+  options.peak_flops = PeakFlops(plan.job);
+  options.out = &out;
+  const RunDeadlines deadlines = DeadlinesOf(plan);
+  options.stall.deadline = deadlines.stall;
+  options.stall.estimated = deadlines.estimated;
+  options.stall.on_stuck = &EndStuckRank;
+  options.agreement_timeout = deadlines.agreement;
+  options.connect_timeout = deadlines.connect;
+  for (const auto& [name, version] : LinkedVersions()) options.versions[name] = version;
+  host::UseVectorsOf(options.instruction_set);
+  const absl::StatusOr<TrainingEnd> end = Train(plan, launch, options);
+  if (end.ok() && *end == TrainingEnd::kStopped) return kExitStopped;
+  return Report(end.status(), err);
+}
+
+// Carries out the run that this process speaks for, and says which one it is and where its files
+// are, before and after.
+class SpokenRun {
+ public:
+  SpokenRun(const std::vector<std::string>& command, const LoadedPlan& loaded,
+            const LaunchConfig& launch, const RunArguments& arguments, std::ostream& out,
+            std::ostream& err)
+      : command_(command),
+        plan_(loaded.plan),
+        launch_(launch),
+        options_(arguments.options),
+        request_(RequestOf(loaded, options_, launch, arguments.fresh)),
+        out_(out),
+        err_(err) {
+    request_.lock.on_watch = [this](const std::string& text) {
+      err_ << Wrap(absl::StrCat("planc run: ", text), 2) << std::endl;
+    };
+    request_.lock.cancelled = [] { return ScopedStopSignals::Received() != 0; };
+  }
+
+  int Run() {
+    if (launch_.source != LaunchSource::kAlone) {  // rank 0: the others must be there first
+      options_.begin_run = [this] { return Begin(); };
+      return End(TrainHere(plan_, launch_, options_, out_, err_));
+    }
+    const absl::StatusOr<RunStart> start = Begin();
+    if (!start.ok()) return Report(start.status(), err_);
+    if (start->complete) return End(kExitOk);
+    if (plan_.mesh.WorldSize() == 1 && plan_.job.run().restarts() == 0) {
+      options_.run = *start;
+      return End(TrainHere(plan_, launch_, options_, out_, err_));
+    }
+    const absl::StatusOr<int> ended = StartRanks(plan_, options_, *run_);
+    return End(ended.ok() ? *ended : Report(ended.status(), err_));
+  }
+
+ private:
+  absl::StatusOr<RunStart> Begin() {
+    absl::StatusOr<std::unique_ptr<OwnedRun>> run = OwnedRun::Begin(plan_, request_);
+    if (!run.ok()) return run.status();
+    run_ = *std::move(run);
+    out_ << StartText(*run_) << std::flush;
+    return run_->start();
+  }
+
+  int End(int code) {
+    if (run_ == nullptr) return code;
+    const absl::Status recorded = run_->End(code);
+    if (!recorded.ok()) err_ << Wrap(absl::StrCat("planc run: ", recorded.message()), 2) << "\n";
+    out_ << EndText(*run_, code) << std::flush;
+    if (code == kExitStopped) TellHowToGoOn(command_, plan_, launch_, out_);
+    return code;
+  }
+
+  const std::vector<std::string>& command_;  // arguments of `planc run`
+  const Plan& plan_;
+  const LaunchConfig& launch_;
+  RunOptions options_;
+  RunRequest request_;
+  std::ostream& out_;
+  std::ostream& err_;
+  std::unique_ptr<OwnedRun> run_;
+};
 
 }  // namespace
 
@@ -207,7 +288,9 @@ int RunRun(const std::vector<std::string>& args, std::ostream& out, std::ostream
   }
 
   // Every rank, so that all end with the same code; those of the local launcher were checked for.
-  if (launch->source != LaunchSource::kLocal) {
+  // A fresh run has moved what `auto` would find aside by then.
+  const bool automatic = options.resume_from.value_or(plan.job.checkpoint().resume()) == "auto";
+  if (launch->source != LaunchSource::kLocal && !(arguments->fresh && automatic)) {
     const int resumable = CheckResumeBeforeRun(arguments->input, loaded, options.base_directory,
                                                &options.resume_from, err);
     if (resumable != kExitOk) return resumable;
@@ -228,28 +311,14 @@ int RunRun(const std::vector<std::string>& args, std::ostream& out, std::ostream
         << Counted(plan.mesh.WorldSize(), "rank") << "\n";
     out.flush();
   }
-  if (launch->source == LaunchSource::kAlone &&
-      (plan.mesh.WorldSize() > 1 || plan.job.run().restarts() > 0)) {
-    const absl::StatusOr<int> ended = StartRanks(plan, options);
-    if (ended.ok() && *ended == kExitStopped) TellHowToGoOn(args, plan, *launch, out);
-    return ended.ok() ? *ended : Report(ended.status(), err);
+  if (speaks) return SpokenRun(args, loaded, *launch, *arguments, out, err).Run();
+  if (launch->source == LaunchSource::kLocal) {
+    absl::StatusOr<RunStart> run = ParseRunStart(launch->run);
+    if (!run.ok()) return Report(run.status(), err);
+    if (options.resume_from.has_value()) run->resume = *options.resume_from;  // of a restart
+    options.run = *std::move(run);
   }
-  options.peak_flops = PeakFlops(plan.job);
-  options.out = &out;
-  const RunDeadlines deadlines = DeadlinesOf(plan);
-  options.stall.deadline = deadlines.stall;
-  options.stall.estimated = deadlines.estimated;
-  options.stall.on_stuck = &EndStuckRank;
-  options.agreement_timeout = deadlines.agreement;
-  options.connect_timeout = deadlines.connect;
-  for (const auto& [name, version] : LinkedVersions()) options.versions[name] = version;
-  host::UseVectorsOf(options.instruction_set);
-  const absl::StatusOr<TrainingEnd> end = Train(plan, *launch, options);
-  if (end.ok() && *end == TrainingEnd::kStopped) {
-    if (speaks) TellHowToGoOn(args, plan, *launch, out);
-    return kExitStopped;
-  }
-  return Report(end.status(), err);
+  return TrainHere(plan, *launch, options, out, err);
 }
 
 }  // namespace planc

@@ -22,18 +22,6 @@
 #include "schemas/status.h"
 
 namespace planc {
-namespace {
-
-GroupOptions GroupOptionsOf(const RunOptions& options) {
-  GroupOptions groups;
-  groups.connect_timeout = options.connect_timeout;
-  groups.agreement_timeout = options.agreement_timeout;
-  groups.instruction_set = options.instruction_set;
-  return groups;
-}
-
-}  // namespace
-
 absl::StatusOr<TrainingEnd> Train(const Plan& plan, const LaunchConfig& launch,
                                   const RunOptions& options) {
   const proto::Job& job = plan.job;
@@ -49,6 +37,10 @@ absl::StatusOr<TrainingEnd> Train(const Plan& plan, const LaunchConfig& launch,
   ControlAgreement agreement(&groups.control());
   ControlAgreement writers(&groups.background_control(), [&groups] { groups.CancelBackground(); });
 
+  // What run it is, and where it goes on.
+  PLANC_ASSIGN_OR_RETURN(const RunStart run, AgreeOnRun(options, &groups, agreement));
+  if (run.complete) return TrainingEnd::kCompleted;
+
   // 3. Partition: this rank's programs, bound to memory, and its share of the training state.
   const std::unique_ptr<Device> device = CreateHostDevice();
   PLANC_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session,
@@ -61,13 +53,12 @@ absl::StatusOr<TrainingEnd> Train(const Plan& plan, const LaunchConfig& launch,
       const std::unique_ptr<ProgramRunner> runner,
       ProgramRunner::Create(*session, device.get(), {options.stall, report.profile()}));
   const absl::StatusOr<int64_t> prepared =
-      PrepareState(*session, runner.get(), options, agreement, &report);
+      PrepareState(*session, runner.get(), options, run, agreement, &report);
   if (absl::IsCancelled(prepared.status())) return report.StoppedEarly(prepared.status());
   PLANC_ASSIGN_OR_RETURN(const int64_t first_step, prepared);
-  Checkpointer checkpointer(
-      plan, launch.rank, launch.threads, session->Shards(),
-      CheckpointDirectory(plan, options.base_directory), writers,
-      {options.versions, [&report] { return report.Sync(); }, session->instruction_set()});
+  Checkpointer checkpointer(plan, launch.rank, launch.threads, session->Shards(),
+                            CheckpointDirectory(plan, options.base_directory), writers,
+                            SaveOptionsOf(options, run, *session, report));
   Validation validation(*session, runner.get(), data.validation(), end);
   PLANC_ASSIGN_OR_RETURN(bool stop, validation.MakeUp(first_step, &report));
 

@@ -2,6 +2,7 @@
 #define PLANC_RUNTIME_TRAIN_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <ostream>
@@ -11,6 +12,7 @@
 #include "absl/time/time.h"
 #include "kernels/instruction_set.h"
 #include "runtime/launch/launch.h"
+#include "runtime/run_start.h"
 #include "runtime/step/watchdog.h"
 #include "schemas/plan.h"
 
@@ -27,6 +29,10 @@ struct RunOptions {
   std::optional<double> peak_flops;  // of one rank's device, for the utilisation in the metrics
   // A checkpoint to resume from, whatever checkpoint.resume says; relative to base_directory.
   std::optional<std::string> resume_from;
+  // What run this is: `run`, when every rank was told before it was started; else `begin_run`,
+  // which is asked on rank 0 once all ranks have met.
+  std::optional<RunStart> run;
+  std::function<absl::StatusOr<RunStart>()> begin_run;
   StallRule stall;                                       // of the programs
   absl::Duration agreement_timeout = absl::Minutes(10);  // of the ranks, e.g. on a checkpoint
   absl::Duration connect_timeout = absl::Minutes(2);     // until every rank is there
@@ -43,8 +49,8 @@ enum class TrainingEnd {
 // the last step or until a signal asks to stop. Every rank of the job calls it. A checkpoint that
 // the disk refuses is reported and the run goes on; it is an error when the last one is refused.
 // REQUIRES: VerifyPlan finds nothing wrong with `plan`.
-// Errors: see runtime/step/faults.h. No error leaves a rank waiting: its groups are closed, so the
-// other ranks fail too.
+// Errors: Cancelled when a signal came before the first step; see runtime/step/faults.h. No error
+// leaves a rank waiting: its groups are closed, so the other ranks fail too.
 absl::StatusOr<TrainingEnd> Train(const Plan& plan, const LaunchConfig& launch,
                                   const RunOptions& options);
 

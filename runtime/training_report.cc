@@ -119,7 +119,8 @@ std::string TrainingReport::Directory() const {
   return PathIn(options_->base_directory, session_->plan().job.run().directory());
 }
 
-absl::Status TrainingReport::OpenFiles(int64_t resumed) {
+absl::Status TrainingReport::OpenFiles(const std::string& run_id, int64_t resumed) {
+  run_id_ = run_id;
   resumed_ = done_ = resumed;
   if (!speaks_) return absl::OkStatus();
   PLANC_ASSIGN_OR_RETURN(metrics_, MetricsWriter::Open(Directory(), resumed, SecondsSince1970()));
@@ -147,6 +148,7 @@ absl::Status TrainingReport::Write(int64_t steps_done, double lr,
   const int64_t step_tokens = plan.job.batch().global() * plan.job.batch().sequence();
   StepMetrics row = std::exchange(checkpoint_, {});
   row.step = steps_done;
+  if (!run_id_.empty()) row.run = run_id_;
   row.tokens = steps_done * step_tokens;
   row.loss = session_->Loss();
   row.validation_loss = validation.loss;

@@ -54,8 +54,8 @@ class TrainingReport {
   static absl::StatusOr<TrainingReport> Open(const Session& session, const LaunchConfig& launch,
                                              const RunOptions& options, int64_t end);
 
-  // Opens metrics.jsonl, keeping the rows of the first `resumed` steps.
-  absl::Status OpenFiles(int64_t resumed);
+  // Opens metrics.jsonl of the run, keeping the rows of the first `resumed` steps.
+  absl::Status OpenFiles(const std::string& run_id, int64_t resumed);
 
   // Where the runner times instructions; null when it does not.
   RankProfile* profile() const { return profile_.get(); }
@@ -109,6 +109,7 @@ class TrainingReport {
   int64_t end_ = 0;
   int64_t resumed_ = 0;  // steps done before this run
   int64_t done_ = 0;     // with those of this run
+  std::string run_id_;
   double flops_per_step_ = 0;
   std::unique_ptr<RankProfile> profile_;
   std::unique_ptr<MetricsWriter> metrics_;

@@ -6,6 +6,9 @@
 
 #include "absl/status/statusor.h"
 #include "runtime/checkpoint/agreement.h"
+#include "runtime/checkpoint/save.h"
+#include "runtime/process_group/connect_groups.h"
+#include "runtime/run_start.h"
 #include "runtime/step/run_program.h"
 #include "runtime/step/session.h"
 #include "runtime/training_report.h"
@@ -16,12 +19,24 @@ namespace planc {
 // Where the job's checkpoints are; `base` is what a relative path starts from.
 std::string CheckpointDirectory(const Plan& plan, const std::string& base);
 
+GroupOptions GroupOptionsOf(const RunOptions& options);
+
+// What run this is, on all ranks: options.run, else what options.begin_run says on rank 0. Shuts
+// the groups down when it is complete. Errors, on all ranks: those of begin_run and of a lost rank.
+absl::StatusOr<RunStart> AgreeOnRun(const RunOptions& options, Groups* groups,
+                                    Agreement& agreement);
+
 // Gives masters and moments their values, initial ones or those of the checkpoint that
-// checkpoint.resume or options.resume_from asks for, and publishes the compute weights. Returns the
+// `run` goes on from, and publishes the compute weights. Returns the
 // number of optimizer steps done. Errors: as ResumeTraining and ProgramRunner::Run.
 absl::StatusOr<int64_t> PrepareState(const Session& session, ProgramRunner* runner,
-                                     const RunOptions& options, Agreement& agreement,
-                                     TrainingReport* report);
+                                     const RunOptions& options, const RunStart& run,
+                                     Agreement& agreement, TrainingReport* report);
+
+// How the run saves. A save fails when another run has taken the directories over. The references
+// must outlive what is returned.
+SaveOptions SaveOptionsOf(const RunOptions& options, const RunStart& run, const Session& session,
+                          const TrainingReport& report);
 
 // Whether something that happens every `every` steps, and at the end, happens after `done` steps;
 // 0 stands for at the end only.

@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "runtime/checkpoint/durable_file.h"
 #include "runtime/checkpoint/manifest.h"
+#include "runtime/checkpoint/run_checkpoints.h"
 #include "schemas/status.h"
 
 namespace planc {
@@ -54,8 +55,16 @@ absl::Status RemoveCheckpoint(const std::string& path, const FileSystem& files) 
   return RemoveTree(path, files);
 }
 
+// Whether a checkpoint of this run may be removed or replaced: with an id, only its own.
+bool IsOwn(const std::string& path, int64_t step, const std::string& run_id) {
+  if (run_id.empty()) return true;
+  const absl::StatusOr<CheckpointIdentity> identity = ReadCheckpointIdentity(path);
+  return identity.ok() && identity->run.id == run_id && identity->step == step;
+}
+
 // Undoes what a save that replaced a checkpoint of its step left when it was interrupted.
-absl::Status RepairReplaced(const std::string& directory, const FileSystem& files) {
+absl::Status RepairReplaced(const std::string& directory, const FileSystem& files,
+                            const std::string& run_id) {
   for (const fs::path& path : EntriesOf(directory)) {
     const std::optional<int64_t> step = StepOfLeftover(path.filename().string(), kReplaced);
     if (!step.has_value()) continue;
@@ -64,6 +73,8 @@ absl::Status RepairReplaced(const std::string& directory, const FileSystem& file
       PLANC_RETURN_IF_ERROR(RemoveTree(finished, files));
       PLANC_RETURN_IF_ERROR(RenamePath(path.string(), finished, files));
       PLANC_RETURN_IF_ERROR(SyncDirectory(directory, files));
+    } else if (IsComplete(path) && !IsOwn(path.string(), *step, run_id)) {
+      PLANC_RETURN_IF_ERROR(SetCheckpointAside(directory, path.string(), files));
     } else {
       PLANC_RETURN_IF_ERROR(RemoveCheckpoint(path.string(), files));
     }
@@ -108,18 +119,21 @@ std::string UnfinishedPath(const std::string& directory, int64_t step) {
 }
 
 absl::StatusOr<std::string> BeginCheckpoint(const std::string& directory, int64_t step,
-                                            const FileSystem& files) {
-  PLANC_RETURN_IF_ERROR(RepairReplaced(directory, files));
+                                            const FileSystem& files, const std::string& run_id) {
+  PLANC_RETURN_IF_ERROR(RepairReplaced(directory, files, run_id));
   const std::string path = UnfinishedPath(directory, step);
   PLANC_RETURN_IF_ERROR(RemoveTree(path, files));
   PLANC_RETURN_IF_ERROR(CreateDirectories(path, files));
   return path;
 }
 
-absl::Status FinishCheckpoint(const std::string& directory, int64_t step, const FileSystem& files) {
+absl::Status FinishCheckpoint(const std::string& directory, int64_t step, const FileSystem& files,
+                              const std::string& run_id) {
   const std::string path = FinishedPath(directory, step);
   std::error_code error;
-  if (fs::exists(path, error)) {
+  if (IsComplete(path) && !IsOwn(path, step, run_id)) {
+    PLANC_RETURN_IF_ERROR(SetCheckpointAside(directory, path, files));
+  } else if (fs::exists(path, error)) {
     PLANC_RETURN_IF_ERROR(RenamePath(path, absl::StrCat(path, kReplaced), files));
   }
   PLANC_RETURN_IF_ERROR(RenamePath(UnfinishedPath(directory, step), path, files));
@@ -127,10 +141,15 @@ absl::Status FinishCheckpoint(const std::string& directory, int64_t step, const 
 }
 
 absl::Status PruneCheckpoints(const std::string& directory, int64_t keep, int64_t last_step,
-                              const FileSystem& files) {
-  PLANC_RETURN_IF_ERROR(RepairReplaced(directory, files));
+                              const FileSystem& files, const std::string& run_id) {
+  PLANC_RETURN_IF_ERROR(RepairReplaced(directory, files, run_id));
   std::vector<CheckpointEntry> entries = ListCheckpoints(directory);
   while (!entries.empty() && entries.back().step > last_step) entries.pop_back();
+  entries.erase(std::remove_if(entries.begin(), entries.end(),
+                               [&](const CheckpointEntry& entry) {
+                                 return !IsOwn(entry.path, entry.step, run_id);
+                               }),
+                entries.end());
   const int64_t count = static_cast<int64_t>(entries.size());
   for (int64_t i = 0; i < count - keep; ++i) {
     PLANC_RETURN_IF_ERROR(RemoveCheckpoint(entries[i].path, files));

@@ -78,6 +78,20 @@ std::vector<JobChange> JobChanges(const proto::Job& saved, const proto::Job& now
   return comparison.Take();
 }
 
+std::vector<JobChange> JobChangesInRun(const proto::Job& saved, const proto::Job& now) {
+  std::vector<JobChange> changes = JobChanges(saved, now);
+  const std::vector<std::string> allowed(now.checkpoint().allow_changes().begin(),
+                                         now.checkpoint().allow_changes().end());
+  for (JobChange& change : changes) {
+    // Another training by the same model; what it is validated on does not make it one.
+    const bool other = Covers({"data", "run.seed"}, change.key) && change.key != "data.validation";
+    if (change.verdict != ChangeVerdict::kNoticed || !other) continue;
+    change.verdict =
+        Covers(allowed, change.key) ? ChangeVerdict::kAllowed : ChangeVerdict::kRefused;
+  }
+  return changes;
+}
+
 std::string ChangeText(const JobChange& change) {
   return absl::StrCat(change.key, " is ", change.saved, " in the checkpoint, ", change.now,
                       " in the job");

@@ -28,6 +28,11 @@ struct JobChange {
 // left out: it is a name for other keys.
 std::vector<JobChange> JobChanges(const proto::Job& saved, const proto::Job& now);
 
+// The same for a run that goes on from its own checkpoint because it is started again, not because
+// a checkpoint was named: training data and seed are refused too unless they are allowed, because
+// with others it is another run.
+std::vector<JobChange> JobChangesInRun(const proto::Job& saved, const proto::Job& now);
+
 // "optimizer.lr is 0.003 in the checkpoint, 0.001 in the job".
 std::string ChangeText(const JobChange& change);
 

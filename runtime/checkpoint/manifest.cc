@@ -1,13 +1,12 @@
 #include "runtime/checkpoint/manifest.h"
 
-#include <google/protobuf/util/json_util.h>
-
 #include <filesystem>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "runtime/checkpoint/job_json.h"
 #include "runtime/checkpoint/json_fields.h"
 #include "runtime/checkpoint/safetensors.h"
 #include "schemas/status.h"
@@ -20,16 +19,6 @@ constexpr char kFormat[] = "planc-checkpoint";
 std::string TextOf(const Json& json) { return absl::StrCat(json.dump(1), "\n"); }
 
 absl::Status Damaged(const std::string& what) { return absl::DataLossError(what); }
-
-absl::StatusOr<Json> JobJson(const proto::Job& job) {
-  google::protobuf::util::JsonPrintOptions options;
-  options.preserve_proto_field_names = true;
-  std::string text;
-  const auto status = google::protobuf::util::MessageToJsonString(job, &text, options);
-  Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!status.ok() || !json.is_object()) return absl::InternalError("cannot write the job as JSON");
-  return json;
-}
 
 Json TensorJson(const SavedTensor& tensor) {
   return {{"file", tensor.file},
@@ -120,8 +109,9 @@ absl::Status ReadContents(const Json& json, Manifest* manifest) {
       !parameters->is_object()) {
     return Damaged("a field is missing");
   }
-  if (!google::protobuf::util::JsonStringToMessage(job->dump(), &manifest->job).ok()) {
-    return Damaged("the job cannot be read");
+  if (!ReadJobJson(*job, &manifest->job)) return Damaged("the job cannot be read");
+  if (const Json* const run = FindField(json, "run")) {
+    if (!ReadField(*run, "id", &manifest->run.id)) return Damaged("the run cannot be read");
   }
   for (const auto& [name, entry] : files->items()) {
     SavedFile& file = manifest->files[name];
@@ -172,6 +162,7 @@ absl::StatusOr<std::string> ManifestText(const Manifest& manifest) {
   if (!manifest.instruction_set.empty()) {
     contents["instruction_set"] = {{"name", manifest.instruction_set}, {"bits", manifest.bits}};
   }
+  if (!manifest.run.id.empty()) contents["run"] = {{"id", manifest.run.id}};
   PLANC_ASSIGN_OR_RETURN(contents["job"], JobJson(manifest.job));
   Json& files = contents["files"] = Json::object();
   for (const auto& [name, file] : manifest.files) {
@@ -229,6 +220,31 @@ absl::StatusOr<Manifest> ReadManifest(const std::string& checkpoint) {
       ParseManifest(std::string(file->data(), static_cast<size_t>(file->size())));
   if (!manifest.ok()) return WithContext(manifest.status(), path);
   return manifest;
+}
+
+absl::StatusOr<CheckpointIdentity> ReadCheckpointIdentity(const std::string& checkpoint) {
+  const std::string path = absl::StrCat(checkpoint, "/", kManifestName);
+  absl::StatusOr<MappedFile> file = MappedFile::Open(path);
+  if (!file.ok()) return absl::DataLossError(file.status().message());
+  PLANC_RETURN_IF_ERROR(WithContext(file->Fetch(file->data(), file->size()), path));
+  // Lists that grow with model and ranks are read, but not kept.
+  const auto keep = [](int, Json::parse_event_t event, Json& value) {
+    return event != Json::parse_event_t::key ||
+           (value != "parameters" && value != "files" && value != "job");
+  };
+  const Json json = Json::parse(file->data(), file->data() + file->size(), keep,
+                                /*allow_exceptions=*/false);
+  const Json* const contents = FindField(json, "contents");
+  CheckpointIdentity identity;
+  if (contents == nullptr || !ReadField(*contents, "step", &identity.step)) {
+    return absl::DataLossError(absl::StrCat(path, ": not a checkpoint manifest"));
+  }
+  if (const Json* const run = FindField(*contents, "run")) {
+    if (!ReadField(*run, "id", &identity.run.id)) {
+      return absl::DataLossError(absl::StrCat(path, ": the run cannot be read"));
+    }
+  }
+  return identity;
 }
 
 }  // namespace planc

@@ -61,10 +61,16 @@ struct SavedFile {
   uint64_t header_checksum = 0;  // SafetensorsFile::header_checksum
 };
 
+// The run that a checkpoint belongs to.
+struct SavedRun {
+  std::string id;  // RunRecord::id; empty: written by a planc that gave runs none, or imported
+};
+
 // The table of contents of a checkpoint, manifest.json (docs/checkpoint_format.md). All values are
 // float32.
 struct Manifest {
   int64_t step = 0;  // optimizer steps done
+  SavedRun run;
   std::string plan_hash;
   proto::Job job;                               // resolved, of the run that saved
   Mesh mesh;                                    // of the run that saved
@@ -85,6 +91,15 @@ absl::StatusOr<Manifest> ParseManifest(const std::string& text);
 // Reads `checkpoint`/manifest.json. Errors: NotFound when there is none; else as ParseManifest,
 // naming the file.
 absl::StatusOr<Manifest> ReadManifest(const std::string& checkpoint);
+
+// Whose checkpoint it is and of which step.
+struct CheckpointIdentity {
+  SavedRun run;
+  int64_t step = 0;
+};
+// Reads them from `checkpoint`/manifest.json without its tables, whose size grows with the model,
+// and without comparing the checksum. Errors: DataLoss.
+absl::StatusOr<CheckpointIdentity> ReadCheckpointIdentity(const std::string& checkpoint);
 
 }  // namespace planc
 

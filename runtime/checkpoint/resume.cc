@@ -49,19 +49,20 @@ class Resume {
 
   absl::StatusOr<std::optional<int64_t>> FromPath(const std::string& checkpoint,
                                                   const std::string& reason) {
-    PLANC_ASSIGN_OR_RETURN(const Loaded loaded, LoadOnAll(checkpoint));
+    PLANC_ASSIGN_OR_RETURN(const Loaded loaded, LoadOnAll(checkpoint, std::nullopt));
     Announce(loaded, absl::StrCat("resuming from ", checkpoint, ", ", reason));
     return std::optional<int64_t>(loaded.step);
   }
 
-  absl::StatusOr<std::optional<int64_t>> FromNewest(const std::string& directory) {
-    PLANC_ASSIGN_OR_RETURN(std::vector<CheckpointEntry> entries, ListOnAll(directory));
+  absl::StatusOr<std::optional<int64_t>> FromNewest(const std::string& directory,
+                                                    const CheckpointSelection& selection) {
+    PLANC_ASSIGN_OR_RETURN(std::vector<CheckpointEntry> entries, ListOnAll(directory, selection));
     if (entries.empty()) return std::optional<int64_t>();
     std::reverse(entries.begin(), entries.end());
     std::string newest_defect;
     for (size_t i = 0; i < entries.size(); ++i) {
       const std::string& path = entries[i].path;
-      const absl::StatusOr<Loaded> loaded = LoadOnAll(path);
+      const absl::StatusOr<Loaded> loaded = LoadOnAll(path, entries[i].step);
       if (loaded.ok()) {
         Announce(*loaded,
                  absl::StrCat("resuming from ", path, ", the newest ", i == 0 ? "" : "undamaged ",
@@ -80,9 +81,10 @@ class Resume {
 
  private:
   // The checkpoints in `directory`, once all ranks see the same ones.
-  absl::StatusOr<std::vector<CheckpointEntry>> ListOnAll(const std::string& directory) {
+  absl::StatusOr<std::vector<CheckpointEntry>> ListOnAll(const std::string& directory,
+                                                         const CheckpointSelection& selection) {
     for (int attempt = 1;; ++attempt) {
-      std::vector<CheckpointEntry> entries = ListCheckpoints(directory);
+      std::vector<CheckpointEntry> entries = SelectCheckpoints(directory, selection);
       std::vector<std::string> names;
       for (const CheckpointEntry& entry : entries) {
         names.push_back(std::filesystem::path(entry.path).filename().string());
@@ -99,11 +101,14 @@ class Resume {
     }
   }
 
-  absl::StatusOr<Loaded> LoadHere(const std::string& checkpoint) const {
+  // `step`: what the folder's name says, if it was chosen for that.
+  absl::StatusOr<Loaded> LoadHere(const std::string& checkpoint,
+                                  const std::optional<int64_t>& step) const {
     if (stop_requested_ != nullptr && stop_requested_()) {
       return absl::CancelledError("asked to stop before a checkpoint was loaded");
     }
     PLANC_ASSIGN_OR_RETURN(const Manifest manifest, ReadManifest(checkpoint));
+    if (step.has_value()) PLANC_RETURN_IF_ERROR(CheckStep({*step, checkpoint}, manifest.step));
     const ResumeCheck check = CompareWithCheckpoint(plan_, manifest, instruction_set_);
     PLANC_RETURN_IF_ERROR(RefusalOf(check, checkpoint));
     PLANC_RETURN_IF_ERROR(LoadTensors(plan_, tp_, checkpoint, manifest, shards_));
@@ -111,8 +116,9 @@ class Resume {
   }
 
   // The same verdict on every rank.
-  absl::StatusOr<Loaded> LoadOnAll(const std::string& checkpoint) {
-    absl::StatusOr<Loaded> loaded = LoadHere(checkpoint);
+  absl::StatusOr<Loaded> LoadOnAll(const std::string& checkpoint,
+                                   const std::optional<int64_t>& step) {
+    absl::StatusOr<Loaded> loaded = LoadHere(checkpoint, step);
     PLANC_RETURN_IF_ERROR(agreement_.AllOk(loaded.status()));
     return loaded;
   }
@@ -137,11 +143,11 @@ absl::StatusOr<std::optional<int64_t>> ResumeTraining(
     const Plan& plan, int64_t tp, const std::string& directory, const std::string& base,
     const std::vector<ShardView>& shards, Agreement& agreement, std::vector<std::string>* notices,
     const std::function<bool()>& stop_requested, const std::optional<std::string>& instead,
-    std::optional<host::InstructionSet> instruction_set) {
+    const CheckpointSelection& selection, std::optional<host::InstructionSet> instruction_set) {
   const std::string resume = instead.value_or(plan.job.checkpoint().resume());
   if (resume == "never") return std::optional<int64_t>();
   Resume request(plan, tp, shards, agreement, stop_requested, instruction_set, notices);
-  if (resume == "auto") return request.FromNewest(directory);
+  if (resume == "auto") return request.FromNewest(directory, selection);
   return request.FromPath(PathIn(base, resume), instead.has_value()
                                                     ? "as the command line asks"
                                                     : "which checkpoint.resume names");

@@ -118,7 +118,7 @@ class CheckpointWriter {
   absl::StatusOr<SavedCheckpoint> Write(const std::vector<ShardView>& shards,
                                         Agreement& agreement) {
     absl::Status mine;
-    if (rank_ == 0) mine = BeginCheckpoint(directory_, step_, files_).status();
+    if (rank_ == 0) mine = BeginCheckpoint(directory_, step_, files_, options_.run_id).status();
     PLANC_RETURN_IF_ERROR(agreement.AllOk(mine));
     mine = WriteShardFile(shards);
     PLANC_RETURN_IF_ERROR(agreement.AllOk(mine));
@@ -128,7 +128,7 @@ class CheckpointWriter {
     PLANC_RETURN_IF_ERROR(agreement.AllOk(mine));
     if (rank_ != 0) return saved;
     const absl::Status pruned =
-        PruneCheckpoints(directory_, plan_.job.checkpoint().keep(), step_, files_);
+        PruneCheckpoints(directory_, plan_.job.checkpoint().keep(), step_, files_, options_.run_id);
     if (!pruned.ok()) {
       saved.notice = absl::StrCat("older checkpoints stay: ", std::string(pruned.message()));
     }
@@ -156,12 +156,13 @@ class CheckpointWriter {
     PLANC_RETURN_IF_ERROR(WriteDurably(absl::StrCat(folder_, "/", kManifestName), pieces, files_));
     PLANC_RETURN_IF_ERROR(SyncDirectory(folder_, files_));
     if (options_.before_commit) PLANC_RETURN_IF_ERROR(options_.before_commit());
-    return FinishCheckpoint(directory_, step_, files_);
+    return FinishCheckpoint(directory_, step_, files_, options_.run_id);
   }
 
   absl::StatusOr<Manifest> CollectManifest() const {
     Manifest manifest;
     manifest.step = step_;
+    manifest.run.id = options_.run_id;
     manifest.job = plan_.job;
     manifest.mesh = plan_.mesh;
     manifest.versions = options_.versions;

@@ -29,6 +29,7 @@ struct SaveOptions {
   // What the job computes with, for the manifest; unset where nothing was computed.
   std::optional<host::InstructionSet> instruction_set = std::nullopt;
   const FileSystem* files = nullptr;  // null: HostFileSystem
+  std::string run_id;                 // of the run that saves, for the manifest; may be empty
 };
 
 // A complete checkpoint; on ranks other than 0 only `step` is set.

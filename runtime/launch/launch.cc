@@ -36,6 +36,7 @@ LaunchConfig ReadLocal(LaunchReader* reader) {
   }
   launch.step_page = static_cast<int>(reader->IntegerOr("PLANC_STEP_PAGE", -1));
   launch.address = launch.store_host;
+  if (reader->Has("PLANC_RUN")) launch.run = reader->Text("PLANC_RUN");
   launch.terminal = reader->Integer("PLANC_TERMINAL") != 0;
   return launch;
 }

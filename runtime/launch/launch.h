@@ -32,6 +32,7 @@ struct LaunchConfig {
   std::string host;                      // this machine's name: tells machines apart
   std::string job = "local";             // tells jobs apart that share a machine
   int restart = 0;                       // how often the job was restarted
+  std::string run;                       // of the local launcher: its RunStartText
   std::string store_host = "127.0.0.1";  // where rank 0 serves the store
   int store_port = 0;
   int store_socket = -1;  // rank 0 only: a socket that already listens on store_port, or -1

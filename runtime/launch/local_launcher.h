@@ -23,6 +23,10 @@ struct LocalLaunchOptions {
   std::vector<std::string> arguments;  // argv of every rank, argv[0] included
   int64_t world_size = 1;
   std::string log_directory;  // gets rank-0.log, rank-1.log, ...; created when missing
+  // The line that the logs of this start begin with, behind those of earlier starts, which stay;
+  // without one the logs begin anew.
+  std::string log_heading;
+  std::string run;  // what every rank finds as LaunchConfig::run
   // How long the other ranks may take to notice and report that one has died, before they are
   // killed.
   absl::Duration grace = absl::Seconds(10);

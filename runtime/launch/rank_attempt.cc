@@ -29,8 +29,10 @@ constexpr int kLogsShown = 4;
 constexpr int kDrainMilliseconds = 200;
 constexpr char kLocalHost[] = "127.0.0.1";
 
-// Parts the log of a restart from what is before it.
-std::string AttemptHeading(int attempt) { return absl::StrCat("---- restart ", attempt, " ----"); }
+// Parts the log of an attempt from what is before it.
+std::string AttemptHeading(const LocalLaunchOptions& options, int attempt) {
+  return attempt == 0 ? options.log_heading : absl::StrCat("---- restart ", attempt, " ----");
+}
 
 bool IsFailure(const RankExit& end) { return end.code != 0 && end.code != kExitStopped; }
 
@@ -74,12 +76,13 @@ absl::Status RankAttempt::Start() {
 
 absl::StatusOr<Socket> RankAttempt::OpenLog(int64_t rank) const {
   const std::string path = RankLogPath(options_.log_directory, rank);
-  const int anew = attempt_ == 0 ? O_TRUNC : 0;
+  const std::string heading = AttemptHeading(options_, attempt_);
+  const int anew = heading.empty() ? O_TRUNC : 0;
   Socket log(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | anew, 0644));
   if (log.get() < 0) {
     return SystemError(path + ": cannot write", errno);
   }
-  if (attempt_ > 0) WriteAll(log.get(), AttemptHeading(attempt_) + "\n");
+  if (!heading.empty()) WriteAll(log.get(), heading + "\n");
   return log;
 }
 
@@ -93,6 +96,7 @@ absl::Status RankAttempt::StartOne(int64_t rank, const Socket& listener, int por
                          {"PLANC_STORE_PORT", absl::StrCat(port)},
                          {"PLANC_STORE_SOCKET", absl::StrCat(listener.get())},
                          {"PLANC_STEP_PAGE", absl::StrCat(steps_->descriptor())},
+                         {"PLANC_RUN", options_.run},
                          {"PLANC_TERMINAL", rank == 0 && terminal ? "1" : "0"}};
   command.inherited.push_back(steps_->descriptor());
   if (rank == 0) {
@@ -211,7 +215,7 @@ void RankAttempt::ShowEndOfLog(int64_t rank) const {
   const std::string path = RankLogPath(options_.log_directory, rank);
   std::cerr << "planc: the end of " << path << ":\n";
   std::vector<std::string> lines = LastLines(path, kLogLinesShown);
-  const auto last = std::find(lines.rbegin(), lines.rend(), AttemptHeading(attempt_));
+  const auto last = std::find(lines.rbegin(), lines.rend(), AttemptHeading(options_, attempt_));
   if (last != lines.rend()) lines.erase(lines.begin(), last.base());
   for (const std::string& line : lines) std::cerr << "  " << line << "\n";
 }

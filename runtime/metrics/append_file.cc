@@ -26,6 +26,13 @@ absl::StatusOr<std::unique_ptr<AppendFile>> AppendFile::Open(const std::string& 
   return std::unique_ptr<AppendFile>(new AppendFile(file, path));
 }
 
+absl::StatusOr<std::unique_ptr<AppendFile>> AppendFile::Create(const std::string& path) {
+  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0644);
+  if (file < 0 && errno == EEXIST) return absl::AlreadyExistsError(path);
+  if (file < 0) return SystemError(path, "create");
+  return std::unique_ptr<AppendFile>(new AppendFile(file, path));
+}
+
 AppendFile::~AppendFile() { close(file_); }
 
 absl::Status AppendFile::Append(const std::string& record) {

@@ -16,6 +16,8 @@ class AppendFile {
  public:
   // Opens or creates `path`; `truncate` empties it first. Errors: Internal naming the path.
   static absl::StatusOr<std::unique_ptr<AppendFile>> Open(const std::string& path, bool truncate);
+  // Creates `path`. Errors: AlreadyExists; Internal naming the path.
+  static absl::StatusOr<std::unique_ptr<AppendFile>> Create(const std::string& path);
   ~AppendFile();
   AppendFile(const AppendFile&) = delete;
   AppendFile& operator=(const AppendFile&) = delete;

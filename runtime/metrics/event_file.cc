@@ -1,9 +1,14 @@
 #include "runtime/metrics/event_file.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
+#include <filesystem>
+#include <optional>
+#include <system_error>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "schemas/status.h"
@@ -19,9 +24,15 @@ constexpr uint32_t kEventWallTime = 1;
 constexpr uint32_t kEventStep = 2;
 constexpr uint32_t kEventFileVersion = 3;
 constexpr uint32_t kEventSummary = 5;
+constexpr uint32_t kEventSessionLog = 7;
+constexpr uint32_t kSessionLogStatus = 1;
+constexpr uint64_t kSessionLogStart = 1;  // of SessionLog.SessionStatus
 constexpr uint32_t kSummaryValue = 1;
 constexpr uint32_t kValueTag = 1;
 constexpr uint32_t kValueSimpleValue = 2;
+
+constexpr char kNamePrefix[] = "events.out.tfevents.";
+constexpr char kNameSuffix[] = ".planc";
 
 constexpr char kFileVersion[] = "brain.Event:2";
 
@@ -60,7 +71,34 @@ std::string EventHead(double wall_time, int64_t step) {
                       Varint(static_cast<uint64_t>(step)));
 }
 
+// The seconds in the name of an event file of planc's.
+std::optional<int64_t> SecondsOfName(const std::string& name) {
+  const std::string prefix = kNamePrefix;
+  const std::string suffix = kNameSuffix;
+  if (name.size() <= prefix.size() + suffix.size() || name.rfind(prefix, 0) != 0 ||
+      name.compare(name.size() - suffix.size(), suffix.size(), suffix) != 0) {
+    return std::nullopt;
+  }
+  int64_t seconds = 0;
+  const size_t digits = name.size() - prefix.size() - suffix.size();
+  if (!absl::SimpleAtoi(name.substr(prefix.size(), digits), &seconds)) return std::nullopt;
+  return seconds;
+}
+
+int64_t SecondsForNextFile(const std::string& directory, double wall_time) {
+  int64_t seconds = static_cast<int64_t>(wall_time);
+  std::error_code error;
+  std::filesystem::directory_iterator at(directory, error);
+  for (; !error && at != std::filesystem::directory_iterator(); at.increment(error)) {
+    const std::optional<int64_t> other = SecondsOfName(at->path().filename().string());
+    if (other.has_value()) seconds = std::max(seconds, *other + 1);
+  }
+  return seconds;
+}
+
 }  // namespace
+
+bool IsEventFileName(const std::string& name) { return SecondsOfName(name).has_value(); }
 
 uint32_t Crc32c(const std::string& bytes) {
   static constexpr std::array<uint32_t, 256> kTable = Crc32cTable();
@@ -82,13 +120,20 @@ std::string TfRecord(const std::string& data) {
 }
 
 absl::StatusOr<std::unique_ptr<EventFile>> EventFile::Create(const std::string& directory,
-                                                             double wall_time) {
-  const std::string path = absl::StrFormat("%s/events.out.tfevents.%010d.planc", directory,
-                                           static_cast<int64_t>(wall_time));
-  PLANC_ASSIGN_OR_RETURN(std::unique_ptr<AppendFile> file, AppendFile::Open(path, true));
+                                                             double wall_time, int64_t first_step) {
+  std::unique_ptr<AppendFile> file;
+  for (int64_t seconds = SecondsForNextFile(directory, wall_time); file == nullptr; ++seconds) {
+    absl::StatusOr<std::unique_ptr<AppendFile>> created = AppendFile::Create(
+        absl::StrFormat("%s/%s%010d%s", directory, kNamePrefix, seconds, kNameSuffix));
+    if (!created.ok() && !absl::IsAlreadyExists(created.status())) return created.status();
+    if (created.ok()) file = *std::move(created);
+  }
   const std::string version =
       absl::StrCat(EventHead(wall_time, 0), BytesField(kEventFileVersion, kFileVersion));
   PLANC_RETURN_IF_ERROR(file->Append(TfRecord(version)));
+  const std::string start = absl::StrCat(Tag(kSessionLogStatus, kVarint), Varint(kSessionLogStart));
+  PLANC_RETURN_IF_ERROR(file->Append(TfRecord(
+      absl::StrCat(EventHead(wall_time, first_step), BytesField(kEventSessionLog, start)))));
   return std::unique_ptr<EventFile>(new EventFile(std::move(file)));
 }
 

@@ -20,13 +20,19 @@ uint32_t MaskedCrc32c(const std::string& bytes);
 // One TFRecord: u64 length, masked CRC of these 8 bytes, data, masked CRC of the data.
 std::string TfRecord(const std::string& data);
 
+// Whether planc gives its event files such a name.
+bool IsEventFileName(const std::string& name);
+
 // A TensorBoard event file: TFRecords that hold Event messages.
 class EventFile {
  public:
-  // Creates `directory`/events.out.tfevents.<seconds>.planc; `wall_time` is in seconds since 1970.
+  // Creates `directory`/events.out.tfevents.<seconds>.planc, a file of its own: TensorBoard reads
+  // the files of a directory by name, so where planc has written there before, the seconds are more
+  // than those of every such file. `wall_time`: now, in seconds since 1970. `first_step`: of the
+  // first scalars to come; TensorBoard drops what earlier files hold from that step on.
   // Errors: Internal naming the path.
   static absl::StatusOr<std::unique_ptr<EventFile>> Create(const std::string& directory,
-                                                           double wall_time);
+                                                           double wall_time, int64_t first_step);
 
   // Appends one event with these scalars, in this order.
   absl::Status WriteScalars(int64_t step, double wall_time,

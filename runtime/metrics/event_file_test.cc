@@ -1,7 +1,9 @@
 #include "runtime/metrics/event_file.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <sstream>
@@ -12,6 +14,8 @@
 
 namespace planc {
 namespace {
+
+namespace fs = std::filesystem;
 
 // A reader of TFRecords and Event messages that shares nothing with the writer; its CRC goes bit by
 // bit.
@@ -79,6 +83,7 @@ struct Event {
   double wall_time = 0;
   uint64_t step = 0;
   std::string file_version;
+  uint64_t session_status = 0;
   std::map<std::string, float> scalars;
 };
 
@@ -96,6 +101,13 @@ Event ReadEvent(const std::string& record) {
       case (3 << 3) | 2:
         event.file_version = reader.Delimited();
         break;
+      case (7 << 3) | 2: {
+        Reader session(reader.Delimited());
+        EXPECT_EQ(session.Varint(), (1u << 3) | 0u);
+        event.session_status = session.Varint();
+        EXPECT_TRUE(session.AtEnd());
+        break;
+      }
       case (5 << 3) | 2: {
         Reader summary(reader.Delimited());
         while (!summary.AtEnd()) {
@@ -117,6 +129,24 @@ Event ReadEvent(const std::string& record) {
   return event;
 }
 
+// An empty folder for the test that runs.
+std::string NewFolder() {
+  const std::string folder = testing::TempDir() + "event_file_" +
+                             testing::UnitTest::GetInstance()->current_test_info()->name();
+  fs::remove_all(folder);
+  fs::create_directories(folder);
+  return folder;
+}
+
+std::vector<std::string> NamesIn(const std::string& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    names.push_back(entry.path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
 TEST(EventFileTest, Crc32cVectors) {
   // RFC 3720, section B.4.
   EXPECT_EQ(Crc32c(std::string(32, '\0')), 0x8a9136aau);
@@ -126,8 +156,8 @@ TEST(EventFileTest, Crc32cVectors) {
 }
 
 TEST(EventFileTest, AnIndependentReaderUnderstandsIt) {
-  const std::string directory = testing::TempDir();
-  auto file = EventFile::Create(directory, 1700000000.5);
+  const std::string directory = NewFolder();
+  auto file = EventFile::Create(directory, 1700000000.5, 41);
   ASSERT_TRUE(file.ok()) << file.status();
   ASSERT_TRUE((*file)->WriteScalars(1, 1700000001.25, {{"loss", 5.5}, {"lr", 1e-3}}).ok());
   ASSERT_TRUE((*file)->WriteScalars(300000, 1700000002.0, {{"loss", 4.25}}).ok());
@@ -135,17 +165,40 @@ TEST(EventFileTest, AnIndependentReaderUnderstandsIt) {
   bytes << std::ifstream(directory + "/events.out.tfevents.1700000000.planc", std::ios::binary)
                .rdbuf();
   const std::vector<std::string> records = ReadRecords(bytes.str());
-  ASSERT_EQ(records.size(), 3u);
+  ASSERT_EQ(records.size(), 4u);
   const Event head = ReadEvent(records[0]);
   EXPECT_EQ(head.file_version, "brain.Event:2");
   EXPECT_EQ(head.wall_time, 1700000000.5);
-  const Event first = ReadEvent(records[1]);
+  EXPECT_EQ(head.session_status, 0u);
+  const Event start = ReadEvent(records[1]);
+  EXPECT_EQ(start.session_status, 1u) << "START";
+  EXPECT_EQ(start.step, 41u) << "of the first scalars to come";
+  const Event first = ReadEvent(records[2]);
   EXPECT_EQ(first.step, 1u);
   EXPECT_EQ(first.wall_time, 1700000001.25);
   EXPECT_EQ(first.scalars, (std::map<std::string, float>{{"loss", 5.5f}, {"lr", 1e-3f}}));
-  const Event second = ReadEvent(records[2]);
+  const Event second = ReadEvent(records[3]);
   EXPECT_EQ(second.step, 300000u);
   EXPECT_EQ(second.scalars, (std::map<std::string, float>{{"loss", 4.25f}}));
+}
+
+// Files of one second, and after a clock was set back, each have their own name, in order.
+TEST(EventFileTest, ARestartNeverWritesOverAnEarlierFile) {
+  const std::string folder = NewFolder();
+  const std::string other = "events.out.tfevents.1900000000.host.1.0";
+  std::ofstream(folder + "/" + other) << "of another program";
+  for (const double now : {1700000000.1, 1700000000.7, 1600000000.0}) {
+    auto file = EventFile::Create(folder, now, 1);
+    ASSERT_TRUE(file.ok()) << file.status();
+    ASSERT_TRUE((*file)->WriteScalars(1, now, {{"loss", 1.0}}).ok());
+  }
+  EXPECT_EQ(NamesIn(folder),
+            (std::vector<std::string>{"events.out.tfevents.1700000000.planc",
+                                      "events.out.tfevents.1700000001.planc",
+                                      "events.out.tfevents.1700000002.planc", other}));
+  EXPECT_TRUE(IsEventFileName("events.out.tfevents.1700000000.planc"));
+  EXPECT_FALSE(IsEventFileName(other));
+  EXPECT_FALSE(IsEventFileName("events.out.tfevents..planc"));
 }
 
 }  // namespace

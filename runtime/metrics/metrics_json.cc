@@ -88,6 +88,7 @@ std::string MetricsJson(const StepMetrics& metrics) {
   row["memory_bytes"] = metrics.memory_bytes;
   row["resident_bytes"] = metrics.resident_bytes;
   AddCheckpoint(metrics, &row);
+  if (metrics.run.has_value()) row["run"] = *metrics.run;
   // An error of the system may name a file in any encoding.
   return row.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
@@ -106,7 +107,8 @@ absl::StatusOr<StepMetrics> ParseMetricsJson(const std::string& line) {
       !Read(row, "checkpoint_stall_seconds", &metrics.checkpoint_stall_seconds) ||
       !Read(row, "checkpoint_write_seconds", &metrics.checkpoint_write_seconds) ||
       !Read(row, "checkpoint_bytes", &metrics.checkpoint_bytes) ||
-      !Read(row, "checkpoint_error", &metrics.checkpoint_error)) {
+      !Read(row, "checkpoint_error", &metrics.checkpoint_error) ||
+      !Read(row, "run", &metrics.run)) {
     return absl::InvalidArgumentError("not a row of metrics");
   }
   return metrics;

@@ -15,50 +15,52 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Removes event files of an earlier run.
-absl::Status RemoveEventFiles(const std::string& directory) {
-  std::vector<fs::path> paths;
-  std::error_code error;
-  fs::directory_iterator at(directory, error);
-  for (; !error && at != fs::directory_iterator(); at.increment(error)) {
-    const std::string name = at->path().filename().string();
-    if (name.rfind("events.out.tfevents.", 0) == 0) paths.push_back(at->path());
-  }
-  for (const fs::path& path : paths) {
-    fs::remove(path, error);
-    if (error) {
-      return SystemError(path.string() + ": cannot remove", error.value());
-    }
-  }
-  return absl::OkStatus();
-}
-
-// Rewrites the file without rows after `last_step`; returns the last row that stays. What follows
-// the rows that stay may be damaged: it was never waited for.
-absl::StatusOr<std::optional<StepMetrics>> KeepRowsUntil(const std::string& path,
-                                                         int64_t last_step) {
-  std::optional<StepMetrics> last;
-  std::error_code error;
-  if (!fs::exists(path, error)) return last;
-  std::ifstream file(path, std::ios::binary);
+// What KeepRowsUntil finds in metrics.jsonl.
+struct SplitRows {
+  std::optional<StepMetrics> last;  // of the rows that stay
   std::string kept;
+  std::string superseded;
+};
+
+// What follows the rows that stay may be damaged: it was never waited for.
+absl::StatusOr<SplitRows> SplitAfter(const std::string& path, int64_t last_step) {
+  SplitRows rows;
+  std::ifstream file(path, std::ios::binary);
   int64_t damaged = 0;  // number of the first line that is no row
   std::string line;
-  for (int64_t number = 1; std::getline(file, line) && !file.eof(); ++number) {
+  for (int64_t number = 1; std::getline(file, line); ++number) {
+    const bool whole = !file.eof();
     const absl::StatusOr<StepMetrics> row = ParseMetricsJson(line);
-    if (!row.ok()) {
-      if (damaged == 0) damaged = number;
-    } else if (row->step <= last_step) {
+    if (whole && row.ok() && row->step <= last_step) {
       if (damaged > 0) {
         return absl::InvalidArgumentError(
             absl::StrCat(path, ":", damaged, ": not a row of metrics"));
       }
-      absl::StrAppend(&kept, line, "\n");
-      last = *row;
+      absl::StrAppend(&rows.kept, line, "\n");
+      rows.last = *row;
+      continue;
     }
+    if (!row.ok() && damaged == 0) damaged = number;
+    absl::StrAppend(&rows.superseded, line, "\n");
   }
-  PLANC_RETURN_IF_ERROR(ReplaceFile(path, kept));
-  return last;
+  return rows;
+}
+
+// Moves the rows after `last_step` to another file; returns the last row that stays.
+absl::StatusOr<std::optional<StepMetrics>> KeepRowsUntil(const std::string& directory,
+                                                         int64_t last_step) {
+  const std::string path = absl::StrCat(directory, "/", kMetricsName);
+  std::error_code error;
+  if (!fs::exists(path, error)) return std::optional<StepMetrics>();
+  PLANC_ASSIGN_OR_RETURN(const SplitRows rows, SplitAfter(path, last_step));
+  if (rows.superseded.empty()) return rows.last;
+  PLANC_ASSIGN_OR_RETURN(
+      const std::unique_ptr<AppendFile> aside,
+      AppendFile::Open(absl::StrCat(directory, "/", kSupersededMetricsName), /*truncate=*/false));
+  PLANC_RETURN_IF_ERROR(aside->Append(rows.superseded));
+  PLANC_RETURN_IF_ERROR(aside->Sync());
+  PLANC_RETURN_IF_ERROR(ReplaceFile(path, rows.kept));
+  return rows.last;
 }
 
 }  // namespace
@@ -71,22 +73,17 @@ absl::StatusOr<std::unique_ptr<MetricsWriter>> MetricsWriter::Open(const std::st
   if (error) {
     return SystemError(directory + ": cannot create", error.value());
   }
-  std::unique_ptr<MetricsWriter> writer(
-      new MetricsWriter(absl::StrCat(directory, "/metrics.jsonl")));
-  if (resumed_step > 0) {
-    PLANC_ASSIGN_OR_RETURN(writer->kept_, KeepRowsUntil(writer->path_, resumed_step));
-  } else {
-    PLANC_RETURN_IF_ERROR(RemoveEventFiles(directory));
-  }
-  PLANC_ASSIGN_OR_RETURN(writer->rows_,
-                         AppendFile::Open(writer->path_, /*truncate=*/resumed_step == 0));
-  PLANC_ASSIGN_OR_RETURN(writer->events_, EventFile::Create(directory, wall_time));
+  std::unique_ptr<MetricsWriter> writer(new MetricsWriter(directory));
+  PLANC_ASSIGN_OR_RETURN(writer->kept_, KeepRowsUntil(directory, resumed_step));
+  PLANC_ASSIGN_OR_RETURN(writer->rows_, AppendFile::Open(writer->path_, /*truncate=*/false));
+  PLANC_ASSIGN_OR_RETURN(writer->events_,
+                         EventFile::Create(directory, wall_time, resumed_step + 1));
   PLANC_RETURN_IF_ERROR(SyncFolder(directory));
   return writer;
 }
 
 absl::Status MetricsWriter::ReplaceKept(const StepMetrics& metrics, double wall_time) {
-  PLANC_RETURN_IF_ERROR(KeepRowsUntil(path_, kept_->step - 1).status());
+  PLANC_RETURN_IF_ERROR(KeepRowsUntil(directory_, kept_->step - 1).status());
   PLANC_ASSIGN_OR_RETURN(rows_, AppendFile::Open(path_, /*truncate=*/false));
   kept_ = metrics;
   return Write(metrics, wall_time);

@@ -16,12 +16,16 @@
 
 namespace planc {
 
+inline constexpr char kMetricsName[] = "metrics.jsonl";
+inline constexpr char kSupersededMetricsName[] = "metrics-superseded.jsonl";
+
 // Writes `directory`/metrics.jsonl, a line per step, and a TensorBoard event file beside it.
 class MetricsWriter {
  public:
-  // Creates the directory. Rows of steps after `resumed_step`, which the resumed run will do again,
-  // are removed; with 0 the run starts anew and so do the files. `wall_time`: now, in seconds since
-  // 1970. Errors: Internal naming the path; InvalidArgument for a damaged metrics.jsonl.
+  // Creates the directory. Rows of steps after `resumed_step`, which the run will do again, are
+  // moved to the end of metrics-superseded.jsonl, damaged lines among them. Event files stay: each
+  // start writes one of its own. `wall_time`: now, in seconds since 1970.
+  // Errors: Internal naming the path; InvalidArgument for a damaged metrics.jsonl.
   static absl::StatusOr<std::unique_ptr<MetricsWriter>> Open(const std::string& directory,
                                                              int64_t resumed_step,
                                                              double wall_time);
@@ -37,8 +41,10 @@ class MetricsWriter {
   absl::Status Sync() const { return rows_->Sync(); }
 
  private:
-  explicit MetricsWriter(std::string path) : path_(std::move(path)) {}
+  explicit MetricsWriter(const std::string& directory)
+      : directory_(directory), path_(directory + "/" + kMetricsName) {}
 
+  const std::string directory_;
   const std::string path_;  // of metrics.jsonl
   std::unique_ptr<AppendFile> rows_;
   std::unique_ptr<EventFile> events_;

@@ -46,8 +46,8 @@ class MetricsWriterTest : public testing::Test {
       ASSERT_TRUE((*writer)->Write(Row(step), wall_time).ok());
     }
   }
-  std::vector<int64_t> Steps() {
-    const auto rows = ReadMetrics(directory_ + "/metrics.jsonl");
+  std::vector<int64_t> Steps(const std::string& name = kMetricsName) {
+    const auto rows = ReadMetrics(directory_ + "/" + name);
     EXPECT_TRUE(rows.ok()) << rows.status();
     std::vector<int64_t> steps;
     for (const StepMetrics& row : *rows) steps.push_back(row.step);
@@ -71,12 +71,14 @@ TEST_F(MetricsWriterTest, JsonOfARow) {
                               R"("step_seconds":0.25,"tokens_per_second":4096.0,"mfu":null,)"
                               R"("memory_bytes":1048576,"resident_bytes":8589934592})");
   row.validation_loss = 2.5;
+  row.run = "0123456789abcdef";
   row.mfu = 0.5;
   row.loss = std::numeric_limits<double>::infinity();
   const auto parsed = ParseMetricsJson(MetricsJson(row));
   ASSERT_TRUE(parsed.ok()) << parsed.status();
   EXPECT_EQ(parsed->validation_loss, 2.5);
   EXPECT_EQ(parsed->mfu, 0.5);
+  EXPECT_EQ(parsed->run, "0123456789abcdef");
   EXPECT_TRUE(std::isnan(parsed->loss));
   EXPECT_EQ(MetricsJson(*parsed), MetricsJson(row));
 }
@@ -90,14 +92,18 @@ TEST_F(MetricsWriterTest, RowsAreThereAtOnce) {
   }
 }
 
-TEST_F(MetricsWriterTest, ResumingDropsRowsThatWillBeWrittenAgain) {
+TEST_F(MetricsWriterTest, ResumingMovesRowsAsideThatWillBeWrittenAgain) {
+  fs::create_directories(directory_);
+  std::ofstream(directory_ + "/events.out.tfevents.5.of_another_program") << "x";
   WriteSteps(0, 1, 8, 100);
   WriteSteps(5, 6, 7, 200);
   EXPECT_EQ(Steps(), (std::vector<int64_t>{1, 2, 3, 4, 5, 6, 7}));
-  EXPECT_EQ(EventFiles(), 2);
-  WriteSteps(0, 1, 2, 300);
+  EXPECT_EQ(Steps(kSupersededMetricsName), (std::vector<int64_t>{6, 7, 8}));
+  EXPECT_EQ(EventFiles(), 3);
+  WriteSteps(0, 1, 2, 200);
   EXPECT_EQ(Steps(), (std::vector<int64_t>{1, 2}));
-  EXPECT_EQ(EventFiles(), 1);
+  EXPECT_EQ(Steps(kSupersededMetricsName), (std::vector<int64_t>{6, 7, 8, 1, 2, 3, 4, 5, 6, 7}));
+  EXPECT_EQ(EventFiles(), 4) << "none is removed, also of the same second";
 }
 
 TEST_F(MetricsWriterTest, AnUnfinishedLastLineIsPassedOver) {

@@ -25,6 +25,7 @@ struct StepMetrics {
   std::optional<double> checkpoint_write_seconds;  // of the last save that ended
   std::optional<int64_t> checkpoint_bytes;         // of the last one that is complete
   std::optional<std::string> checkpoint_error;     // of the last one that failed
+  std::optional<std::string> run;                  // id of the run that did the step
 };
 
 }  // namespace planc

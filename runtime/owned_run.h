@@ -1,0 +1,78 @@
+#ifndef PLANC_RUNTIME_OWNED_RUN_H_
+#define PLANC_RUNTIME_OWNED_RUN_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/checkpoint/run_record.h"
+#include "runtime/launch/launch.h"
+#include "runtime/launch/run_lock.h"
+#include "runtime/run_start.h"
+#include "schemas/plan.h"
+
+namespace planc {
+
+// What is asked of a run when it is started.
+struct RunRequest {
+  std::string plan_hash;
+  std::string version;                // of this program
+  std::string base_directory;         // what relative paths of the job start from
+  std::optional<std::string> resume;  // takes the place of checkpoint.resume
+  std::optional<int64_t> stop_after;  // as RunOptions::stop_after
+  bool fresh = false;                 // begin a new run where another one has been
+  std::string launch;                 // the launcher's name for this start; RunRecord::launch
+  int restart = 0;                    // how often that launcher has restarted it
+  RunLockOptions lock;
+};
+
+// Where a run keeps its files.
+struct RunFolders {
+  std::string run;          // run.directory
+  std::string checkpoints;  // checkpoint.directory
+};
+RunFolders FoldersOf(const Plan& plan, const std::string& base_directory);
+
+// A run that this process owns: nobody else writes into its directories meanwhile. One process of a
+// job has it: the one that starts the ranks, else rank 0.
+class OwnedRun {
+ public:
+  // Takes the directories, and decides what run this is and where it goes on (docs/run_directory.md
+  // has the rules). Until it returns OK, nothing is replaced or removed; afterwards run.json says
+  // that the run is running, unless all its steps are done already.
+  // Errors: FailedPrecondition, with the ways on, when another process owns a directory, when what
+  // is there belongs to another run, or when a directory cannot be written; Internal when the
+  // system fails otherwise; Cancelled.
+  static absl::StatusOr<std::unique_ptr<OwnedRun>> Begin(const Plan& plan,
+                                                         const RunRequest& request);
+
+  const RunStart& start() const { return start_; }
+  const RunRecord& record() const { return record_; }
+  const RunFolders& folders() const { return folders_; }
+
+  // Writes into run.json how the run has ended.
+  absl::Status End(int64_t exit_code);
+  // The newest of its checkpoints; empty when there is none.
+  std::string NewestCheckpoint() const;
+
+ private:
+  OwnedRun(RunFolders folders, std::vector<std::unique_ptr<RunLock>> locks)
+      : folders_(std::move(folders)), locks_(std::move(locks)) {}
+
+  const RunFolders folders_;
+  std::vector<std::unique_ptr<RunLock>> locks_;
+  RunStart start_;
+  RunRecord record_;
+};
+
+// The step that the last row of `directory`/metrics.jsonl is of; 0 when there is none.
+int64_t LastMetricsStep(const std::string& directory);
+
+}  // namespace planc
+
+#endif  // PLANC_RUNTIME_OWNED_RUN_H_
