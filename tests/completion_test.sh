@@ -59,7 +59,8 @@ if (( ${#pages[@]} < 10 )); then
 fi
 if command -v man >/dev/null; then
   for page in "${pages[@]}"; do
-    said="$(MANROFFSEQ= MANWIDTH=80 man --warnings --local-file "$page" 2>&1 >/dev/null || echo failed)"
+    said="$(MANROFFSEQ= MANWIDTH=80 man --warnings --local-file "$page" 2>&1 >/dev/null ||
+      echo failed)"
     if [[ -n "$said" ]]; then
       echo "$page: $said"
       failed=1

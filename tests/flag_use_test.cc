@@ -1,6 +1,6 @@
 // Every flag of commands.def is read by its command, and a command reads no other: a command's
-// files are NAME.cc and NAME_*.cc, and they name a flag in a literal. main.cc reads the flags of
-// every command.
+// files are NAME.cc and NAME_*.cc in planc/ and planc/command/, and they name a flag in a literal.
+// main.cc reads the flags of every command.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -10,6 +10,7 @@
 #include <regex>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "planc/command_table.h"
 
@@ -45,7 +46,11 @@ const CommandInfo* OwnerOf(const std::string& stem) {
 TEST(FlagUse, TheTableIsWhatCommandsRead) {
   const fs::path folder = fs::canonical("WORKSPACE").parent_path() / "planc";
   std::map<std::string, Names> read;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+  std::vector<fs::directory_entry> files;
+  for (const fs::path& part : {folder, folder / "command"}) {
+    for (const fs::directory_entry& entry : fs::directory_iterator(part)) files.push_back(entry);
+  }
+  for (const fs::directory_entry& entry : files) {
     const std::string stem = entry.path().stem().string();
     if (entry.path().extension() != ".cc" || stem == "flags" ||
         (stem.size() > 5 && stem.substr(stem.size() - 5) == "_test")) {

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# What the installer and the Debian package hold: a binary that runs, manual pages, completion, every
-# document and every shipped job; and the libraries that the package depends on are the binary's.
+# What the installer and the Debian package hold: a binary that runs, manual pages, completion,
+# every document and every shipped job; and the libraries that the package depends on are the
+# binary's.
 set -euo pipefail
 
 failed=0

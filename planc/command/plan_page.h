@@ -1,5 +1,5 @@
-#ifndef PLANC_PLANC_PLAN_PAGE_H_
-#define PLANC_PLANC_PLAN_PAGE_H_
+#ifndef PLANC_PLANC_COMMAND_PLAN_PAGE_H_
+#define PLANC_PLANC_COMMAND_PLAN_PAGE_H_
 
 #include <string>
 #include <vector>
@@ -14,4 +14,4 @@ std::string PlanPage(const ShowInput& input, const std::vector<ShowSection>& sec
 
 }  // namespace planc
 
-#endif  // PLANC_PLANC_PLAN_PAGE_H_
+#endif  // PLANC_PLANC_COMMAND_PLAN_PAGE_H_

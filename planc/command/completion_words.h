@@ -1,5 +1,5 @@
-#ifndef PLANC_PLANC_COMPLETION_WORDS_H_
-#define PLANC_PLANC_COMPLETION_WORDS_H_
+#ifndef PLANC_PLANC_COMMAND_COMPLETION_WORDS_H_
+#define PLANC_PLANC_COMMAND_COMPLETION_WORDS_H_
 
 #include <string>
 #include <vector>
@@ -28,4 +28,4 @@ std::string CompletionText(const CompletionWords& completion);
 
 }  // namespace planc
 
-#endif  // PLANC_PLANC_COMPLETION_WORDS_H_
+#endif  // PLANC_PLANC_COMMAND_COMPLETION_WORDS_H_

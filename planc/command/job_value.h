@@ -1,5 +1,5 @@
-#ifndef PLANC_PLANC_JOB_VALUE_H_
-#define PLANC_PLANC_JOB_VALUE_H_
+#ifndef PLANC_PLANC_COMMAND_JOB_VALUE_H_
+#define PLANC_PLANC_COMMAND_JOB_VALUE_H_
 
 #include <string>
 
@@ -17,4 +17,4 @@ std::string OriginText(const Origin& origin);
 
 }  // namespace planc
 
-#endif  // PLANC_PLANC_JOB_VALUE_H_
+#endif  // PLANC_PLANC_COMMAND_JOB_VALUE_H_

@@ -1,4 +1,4 @@
-#include "planc/shards.h"
+#include "planc/command/shards.h"
 
 #include <fnmatch.h>
 

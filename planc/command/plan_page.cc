@@ -1,4 +1,4 @@
-#include "planc/plan_page.h"
+#include "planc/command/plan_page.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "planc/completion_words.h"
+#include "planc/command/completion_words.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -1,5 +1,5 @@
-#ifndef PLANC_PLANC_RUN_VIEW_H_
-#define PLANC_PLANC_RUN_VIEW_H_
+#ifndef PLANC_PLANC_COMMAND_RUN_VIEW_H_
+#define PLANC_PLANC_COMMAND_RUN_VIEW_H_
 
 #include <cstdint>
 #include <optional>
@@ -32,4 +32,4 @@ std::optional<StepMetrics> LastMetricsRow(const std::string& path);
 
 }  // namespace planc
 
-#endif  // PLANC_PLANC_RUN_VIEW_H_
+#endif  // PLANC_PLANC_COMMAND_RUN_VIEW_H_

@@ -1,4 +1,4 @@
-#include "planc/check_data.h"
+#include "planc/command/check_data.h"
 
 #include <filesystem>
 

@@ -1,4 +1,4 @@
-#include "planc/job_value.h"
+#include "planc/command/job_value.h"
 
 #include <string>
 #include <vector>

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "planc/checkpoint_convert.h"
+#include "planc/command/checkpoint_convert.h"
 #include "planc/commands.h"
 #include "planc/exit_codes.h"
 #include "planc/flags.h"

@@ -1,5 +1,5 @@
-#ifndef PLANC_PLANC_COMPLETION_SCRIPTS_H_
-#define PLANC_PLANC_COMPLETION_SCRIPTS_H_
+#ifndef PLANC_PLANC_COMMAND_COMPLETION_SCRIPTS_H_
+#define PLANC_PLANC_COMMAND_COMPLETION_SCRIPTS_H_
 
 #include <string>
 
@@ -11,4 +11,4 @@ std::string CompletionScript(const std::string& shell);
 
 }  // namespace planc
 
-#endif  // PLANC_PLANC_COMPLETION_SCRIPTS_H_
+#endif  // PLANC_PLANC_COMMAND_COMPLETION_SCRIPTS_H_

@@ -1,5 +1,5 @@
-#ifndef PLANC_PLANC_CHECK_DATA_H_
-#define PLANC_PLANC_CHECK_DATA_H_
+#ifndef PLANC_PLANC_COMMAND_CHECK_DATA_H_
+#define PLANC_PLANC_COMMAND_CHECK_DATA_H_
 
 #include <string>
 
@@ -16,4 +16,4 @@ std::string CheckData(const std::string& job_path, const JobSpec& spec, Diagnost
 
 }  // namespace planc
 
-#endif  // PLANC_PLANC_CHECK_DATA_H_
+#endif  // PLANC_PLANC_COMMAND_CHECK_DATA_H_

@@ -1,5 +1,5 @@
-#ifndef PLANC_PLANC_SHARDS_H_
-#define PLANC_PLANC_SHARDS_H_
+#ifndef PLANC_PLANC_COMMAND_SHARDS_H_
+#define PLANC_PLANC_COMMAND_SHARDS_H_
 
 #include <cstdint>
 #include <string>
@@ -58,4 +58,4 @@ std::vector<GradientReduction> ReductionsOf(const Plan& plan, const NamedParamet
 
 }  // namespace planc
 
-#endif  // PLANC_PLANC_SHARDS_H_
+#endif  // PLANC_PLANC_COMMAND_SHARDS_H_

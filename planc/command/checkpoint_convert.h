@@ -1,5 +1,5 @@
-#ifndef PLANC_PLANC_CHECKPOINT_CONVERT_H_
-#define PLANC_PLANC_CHECKPOINT_CONVERT_H_
+#ifndef PLANC_PLANC_COMMAND_CHECKPOINT_CONVERT_H_
+#define PLANC_PLANC_COMMAND_CHECKPOINT_CONVERT_H_
 
 #include <ostream>
 #include <string>
@@ -23,4 +23,4 @@ int ImportCheckpoint(const std::string& folder, const std::string& checkpoint, c
 
 }  // namespace planc
 
-#endif  // PLANC_PLANC_CHECKPOINT_CONVERT_H_
+#endif  // PLANC_PLANC_COMMAND_CHECKPOINT_CONVERT_H_

@@ -8,9 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "nlohmann/json.hpp"
+#include "planc/command/run_view.h"
 #include "planc/commands.h"
 #include "planc/flags.h"
-#include "planc/run_view.h"
 #include "planc/text.h"
 #include "runtime/launch/launch.h"
 

@@ -7,12 +7,12 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "compiler/diagnostics/render_text.h"
+#include "planc/command/plan_page.h"
 #include "planc/commands.h"
 #include "planc/device_notice.h"
 #include "planc/exit_codes.h"
 #include "planc/flags.h"
 #include "planc/load_plan.h"
-#include "planc/plan_page.h"
 #include "planc/show/show.h"
 #include "planc/text.h"
 

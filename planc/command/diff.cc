@@ -7,10 +7,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
+#include "planc/command/job_value.h"
 #include "planc/commands.h"
 #include "planc/fit.h"
 #include "planc/flags.h"
-#include "planc/job_value.h"
 #include "planc/load_plan.h"
 #include "planc/schedule.h"
 #include "planc/show/comm_table.h"

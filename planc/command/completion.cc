@@ -2,9 +2,9 @@
 #include <string>
 #include <vector>
 
+#include "planc/command/completion_scripts.h"
+#include "planc/command/completion_words.h"
 #include "planc/commands.h"
-#include "planc/completion_scripts.h"
-#include "planc/completion_words.h"
 #include "planc/flags.h"
 
 namespace planc {

@@ -1,4 +1,4 @@
-#include "planc/run_view.h"
+#include "planc/command/run_view.h"
 
 #include <algorithm>
 #include <fstream>

@@ -1,4 +1,4 @@
-#include "planc/checkpoint_convert.h"
+#include "planc/command/checkpoint_convert.h"
 
 #include <cstdint>
 #include <filesystem>

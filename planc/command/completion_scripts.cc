@@ -1,4 +1,4 @@
-#include "planc/completion_scripts.h"
+#include "planc/command/completion_scripts.h"
 
 namespace planc {
 namespace {
@@ -50,7 +50,8 @@ _planc() {
   local line text
   local -a plain glued suffixes
   local files='' folders=''
-  for line in "${(@f)$("${(Q)words[1]/#\~/${HOME-}}" completion words -- "${(@Q)words[2,CURRENT]}" 2>/dev/null)}"; do
+  local program="${(Q)words[1]/#\~/${HOME-}}"
+  for line in "${(@f)$("$program" completion words -- "${(@Q)words[2,CURRENT]}" 2>/dev/null)}"; do
     case $line in
       ('') ;;
       (:files*) files=1; suffixes=(${=line#:files}) ;;
@@ -78,7 +79,8 @@ function __planc_complete
     set -l words (commandline -opc)
     set -l current (commandline -ct)
     set -l last (string replace -r '^.*=' '' -- "$current")
-    set -l prefix (string sub -l (math (string length -- "$current") - (string length -- "$last")) -- "$current")
+    set -l length (math (string length -- "$current") - (string length -- "$last"))
+    set -l prefix (string sub -l $length -- "$current")
     for line in ($words[1] completion words -- $words[2..-1] "$current" 2>/dev/null)
         switch $line
             case ':files'

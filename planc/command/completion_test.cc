@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "planc/command/completion_words.h"
 #include "planc/command_table.h"
 #include "planc/commands.h"
-#include "planc/completion_words.h"
 
 namespace planc {
 namespace {
