@@ -211,7 +211,9 @@ void TinyPlan::AddBlocks(int stages) {
   }
   const bool reduced = stages > 1;
   Add("clip", Opcode::kClipCoefficient,
-      {reduced ? "norm_sum.all" : "norm_sum", "coefficient", "grad_norm"}, {}, {1.0});
+      {reduced ? "norm_sum.all" : "norm_sum", reduced ? "loss.all" : "loss", "coefficient",
+       "grad_norm"},
+      {}, {1.0});
 }
 
 void TinyPlan::AddSchedule(int stage, int stages, const std::string& order) {

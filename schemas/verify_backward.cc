@@ -80,7 +80,7 @@ void Executor::MatmulOf(const Site& site) {
 // dx = dy W.
 void Executor::MatmulBackward(const Site& site, const Value& dy, const Value& weight,
                               const WeightUse& use) {
-  const Definition* forward = Trace(site, dy, Opcode::kMatmul);
+  Definition* const forward = Trace(site, dy, Opcode::kMatmul);
   if (forward == nullptr) return;
   const bool transposed = site.instruction->source->integers[4] != 0;
   if (forward->weights[0].hash != use.hash || transposed == forward->transpose_b ||
@@ -104,19 +104,18 @@ void Executor::MatmulGradient(const Site& site, const Value& a, const Value& b) 
   const bool dy_first = a.adjoint != 0;
   const Value& dy = dy_first ? a : b;
   const Value& x = dy_first ? b : a;
-  const Definition* forward = Trace(site, dy, Opcode::kMatmul);
+  Definition* const forward = Trace(site, dy, Opcode::kMatmul);
   if (forward == nullptr) return;
   const auto& integers = site.instruction->source->integers;
   if (x.adjoint != 0 || forward->inputs[0] != x.hash || forward->transpose_b != dy_first ||
       integers[3] != 1 || integers[4] != 0) {
     return Bad(site, "gradient", "is not the gradient of the weight of its forward operation");
   }
-  const WeightUse use = forward->weights[0];
   Value c;  // Matmul overwrites what was there
   c.kind = ValueKind::kZero;
   c.layout.fill(kAnyLayout);
   if (site.instruction->opcode == Opcode::kMatmulAdd && !ReadAccumulator(site, 2, &c)) return;
-  if (ApplyLayouts(site, Values{&a, &b, &c})) AddGradient(site, 2, c, use, dy, false);
+  if (ApplyLayouts(site, Values{&a, &b, &c})) AddGradient(site, 2, c, *forward, 0, dy);
 }
 
 // RMSNorm and LayerNorm: dy, x, w, statistics, dx, dw(, db).
@@ -133,7 +132,7 @@ void Executor::NormBackward(const Site& site) {
   if (!ReadTensor(site, 0, &dy) || !ReadTensor(site, 1, &x) || !ReadWeight(site, 2, &w, &use)) {
     return;
   }
-  const Definition* forward =
+  Definition* const forward =
       Trace(site, dy, layer_norm ? Opcode::kLayerNormForward : Opcode::kRmsNormForward);
   if (forward == nullptr) return;
   bool fits = forward->inputs[0] == x.hash && forward->weights[0].hash == use.hash;
@@ -162,10 +161,9 @@ void Executor::NormBackward(const Site& site) {
   result.layout = codes_[dx_at];
   result.rows = site.operands[dx_at].rows;
   result.columns = site.operands[dx_at].columns;
-  const std::array<WeightUse, 2> uses = forward->weights;
   Write(site, dx_at, result);
   for (int i = 0; i < statistics; ++i) {
-    AddGradient(site, dx_at + 1 + i, sums[i], uses[i], result, false);
+    AddGradient(site, dx_at + 1 + i, sums[i], *forward, i, result);
   }
 }
 
@@ -177,7 +175,7 @@ void Executor::HeadNormBackward(const Site& site) {
       !ReadAccumulator(site, 5, &dwq) || !ReadAccumulator(site, 6, &dwk)) {
     return;
   }
-  const Definition* forward = Trace(site, dy, Opcode::kHeadNormForward);
+  Definition* const forward = Trace(site, dy, Opcode::kHeadNormForward);
   if (forward == nullptr) return;
   if (forward->inputs[0] != x.hash || forward->weights[0].hash != q.hash ||
       forward->weights[1].hash != k.hash || rstd.hash != Mix(forward->hash, 1)) {
@@ -189,16 +187,16 @@ void Executor::HeadNormBackward(const Site& site) {
   dy.terms = 1;
   dy.layout = codes_[0];
   Write(site, 0, dy);
-  AddGradient(site, 5, dwq, q, dy, false);
-  AddGradient(site, 6, dwk, k, dy, false);
+  AddGradient(site, 5, dwq, *forward, 0, dy);
+  AddGradient(site, 6, dwk, *forward, 1, dy);
 }
 
 void Executor::BiasBackward(const Site& site) {
   Value dy, db;
   if (!ReadTensor(site, 0, &dy) || !ReadAccumulator(site, 1, &db)) return;
-  const Definition* forward = Trace(site, dy, Opcode::kBiasForward);
+  Definition* const forward = Trace(site, dy, Opcode::kBiasForward);
   if (forward == nullptr || !ApplyLayouts(site, Values{&dy, &db})) return;
-  AddGradient(site, 1, db, forward->weights[0], dy, false);
+  AddGradient(site, 1, db, *forward, 0, dy);
 }
 
 // Tables of tokens (tokens, dx, dtable) and of positions (dx, dtable).
@@ -208,7 +206,7 @@ void Executor::EmbeddingBackward(const Site& site) {
   Value ids, dx, table;
   if (tokens && !ReadTensor(site, 0, &ids)) return;
   if (!ReadTensor(site, dx_at, &dx) || !ReadAccumulator(site, dx_at + 1, &table)) return;
-  const Definition* forward =
+  Definition* const forward =
       Trace(site, dx, tokens ? Opcode::kEmbeddingForward : Opcode::kPositionForward);
   if (forward == nullptr) return;
   if (tokens && forward->inputs[0] != ids.hash) {
@@ -216,13 +214,13 @@ void Executor::EmbeddingBackward(const Site& site) {
   }
   const Values values = tokens ? Values{&ids, &dx, &table} : Values{&dx, &table};
   if (!ApplyLayouts(site, values)) return;
-  AddGradient(site, dx_at + 1, table, forward->weights[0], dx, tokens);
+  AddGradient(site, dx_at + 1, table, *forward, 0, dx);
 }
 
 void Executor::RopeBackward(const Site& site) {
   Value dy, table;
   if (!ReadTensor(site, 0, &dy) || !ReadTensor(site, 1, &table)) return;
-  const Definition* forward = Trace(site, dy, Opcode::kRopeForward);
+  Definition* const forward = Trace(site, dy, Opcode::kRopeForward);
   if (forward == nullptr) return;
   if (forward->inputs[1] != table.hash) return Bad(site, "gradient", "gets another table");
   if (!ApplyLayouts(site, Values{&dy, &table})) return;
@@ -239,7 +237,7 @@ void Executor::AttentionBackward(const Site& site) {
       !ReadTensor(site, 3, &dy)) {
     return;
   }
-  const Definition* forward = Trace(site, dy, Opcode::kAttentionForward);
+  Definition* const forward = Trace(site, dy, Opcode::kAttentionForward);
   if (forward == nullptr) return;
   if (forward->inputs[0] != qkv.hash || o.hash != forward->hash ||
       lse.hash != Mix(forward->hash, 1)) {
@@ -261,7 +259,7 @@ void Executor::ActivationBackward(const Site& site) {
   const bool gated = site.instruction->opcode == Opcode::kSwigluBackward;
   Value x, dy;
   if (!ReadTensor(site, 0, &x) || !ReadTensor(site, 1, &dy)) return;
-  const Definition* forward =
+  Definition* const forward =
       Trace(site, dy, gated ? Opcode::kSwigluForward : Opcode::kGeluForward);
   if (forward == nullptr) return;
   if (forward->inputs[0] != x.hash) {

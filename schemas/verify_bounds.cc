@@ -125,7 +125,7 @@ class BoundsCheck {
           valid = dtype == DType::kF32;
           break;
         case ElementRule::kScalarSum:
-          valid = dtype == DType::kF32 || dtype == DType::kF64;
+          valid = dtype == DType::kF64;
           break;
         case ElementRule::kIndex:
           valid = dtype == DType::kI32;

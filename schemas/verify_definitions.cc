@@ -22,6 +22,10 @@ uint8_t TpCode(const Plan& plan, const Parameter& parameter) {
 
 }  // namespace
 
+uint64_t UseHash(const Definition& definition, int weight) {
+  return Mix(Mix(2, definition.hash), static_cast<uint64_t>(weight));
+}
+
 ParameterTable::ParameterTable(const Plan& plan)
     : plan_(plan), by_offset_(plan.units.size()), elements_(plan.units.size(), 0) {
   for (size_t p = 0; p < plan.params.size(); ++p) {

@@ -60,11 +60,16 @@ struct Definition {
   std::array<uint64_t, 3> inputs{};
   std::array<WeightUse, 2> weights{};
   int uses = 0;            // operations that the result's gradient flows back from
+  bool credited = false;   // its weights' gradients have its contributions
   int64_t rows_taken = 0;  // by operations that take some rows only, each range once
   // Some rows of the tensor inputs[0], instead of the result of an operation, if `rows` is not 0.
   int64_t first_row = 0;
   int64_t rows = 0;
 };
+
+// Names the use of its weight number `weight` by the operation that computed the tensor: what it
+// contributes to that weight's gradient.
+uint64_t UseHash(const Definition& definition, int weight);
 
 // Definitions of all tensors of one program, by hash.
 class DefinitionTable {

@@ -32,7 +32,9 @@ Executor::Executor(const FlatPlan& flat, Report& report)
   for (const auto& stage : units_) {
     for (size_t u = 0; u < stage.size(); ++u) holders_[u] += stage[u].empty() ? 0 : 1;
   }
-  unit_uses_.assign(plan_.units.size(), 0);
+  for (const planc::Unit& unit : plan_.units) {
+    contributions_.emplace_back(unit.per_layer ? layers_ : 1);
+  }
   range_cache_.assign(flat.operands.size(), -1);
   for (Axis axis : kAllAxes) {
     if (axis != Axis::kPp && plan_.mesh[axis] > 1) axes_.push_back(axis);

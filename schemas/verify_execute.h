@@ -58,6 +58,12 @@ class Executor {
     int updates = 0;     // in this step
     bool ready = false;  // has initial values
   };
+  // What the gradient of a unit, on one layer, is the sum of: a contribution for each use of one of
+  // its parameters by an operation of the forward pass.
+  struct Contributions {
+    int64_t count = 0;
+    uint64_t sum = 0;  // of their hashes
+  };
   using Values = std::array<const Value*, kMaxOperands>;
 
   // verify_execute.cc: operands.
@@ -82,6 +88,7 @@ class Executor {
   void LoadData(const Site& site);
   void Loss(const Site& site);
   void Define(const Definition& definition);
+  Contributions& ContributionsTo(int unit, int layer);
   Value Derive(const Site& site, const Value* values, int count);
   bool CheckMicrobatch(const Site& site, const Value& value);
 
@@ -105,13 +112,13 @@ class Executor {
   void AddOf(const Site& site);
   // The forward operation whose result `dy` is the complete gradient of, seen through sums and
   // biases.
-  const Definition* Trace(const Site& site, const Value& dy, Opcode opcode);
+  Definition* Trace(const Site& site, const Value& dy, Opcode opcode);
   int TermsToward(const Value& gradient, uint64_t target);
   bool IsComplete(const Value& gradient);
-  const Definition* FindThrough(uint64_t hash, Opcode opcode, int limit);
+  Definition* FindThrough(uint64_t hash, Opcode opcode, int limit);
   bool ReachesThrough(uint64_t hash, uint64_t target, int limit);
-  void AddGradient(const Site& site, int k, const Value& before, const WeightUse& weight,
-                   const Value& dy, bool embedding);
+  void AddGradient(const Site& site, int k, const Value& before, Definition& forward, int at,
+                   const Value& dy);
 
   // verify_units.cc: ranges of flat units.
   bool ReadWeight(const Site& site, int k, Value* value, WeightUse* use);
@@ -165,13 +172,16 @@ class Executor {
   std::vector<std::vector<std::vector<UnitState>>> units_;  // by stage, unit, slot
   std::vector<std::vector<int>> layer_slots_;               // by stage, layer
   std::vector<int> holders_;                                // stages, by unit
-  std::vector<int> unit_uses_;                              // bit 0: weights, bit 1: embedding
+  std::vector<std::vector<Contributions>> contributions_;   // of a step, by unit, layer
   std::vector<int> range_cache_;                            // by flat operand
   std::vector<std::vector<int>> published_;                 // values after publish, by stage
   std::vector<std::vector<int>> stepped_;                   // values after a step
   std::array<AxisCodes, kMaxOperands> codes_{};             // after the instruction
   std::vector<Axis> axes_;                                  // split within a stage
   ProgramKind program_ = ProgramKind::kInit;
+  // Which function of tokens and weights the program's loss is, over its microbatches.
+  uint64_t loss_function_ = 0;
+  uint64_t step_loss_function_ = 0;
   int64_t layers_ = 0;
 };
 

@@ -85,11 +85,17 @@ void Executor::Define(const Definition& definition) {
     Definition* input = definitions_.Find(definition.inputs[i]);
     if (input != nullptr) ++input->uses;
   }
-  const bool embedding = definition.opcode == Opcode::kEmbeddingForward;
-  for (const WeightUse& use : definition.weights) {
+  for (size_t w = 0; w < definition.weights.size(); ++w) {
+    const WeightUse& use = definition.weights[w];
     if (use.range < 0) continue;
-    unit_uses_[parameters_.At(use.range).unit] |= embedding ? 2 : 1;
+    Contributions& expected = ContributionsTo(parameters_.At(use.range).unit, use.layer);
+    ++expected.count;
+    expected.sum += UseHash(definition, static_cast<int>(w));
   }
+}
+
+Executor::Contributions& Executor::ContributionsTo(int unit, int layer) {
+  return contributions_[unit][std::max(layer, 0)];
 }
 
 void Executor::Forward(const Site& site) {
@@ -222,6 +228,7 @@ void Executor::Loss(const Site& site) {
   loss.count += RowsCount(pair);
   loss.contributions += RowsContribution(pair, Mix(1, static_cast<uint64_t>(pair.microbatch + 1)));
   loss.microbatch = -1;
+  loss_function_ += Mix(4, pair.hash);
   Write(site, loss_at, loss);
 }
 

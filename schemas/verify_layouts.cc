@@ -267,8 +267,8 @@ bool ApplyAxisRule(AxisCase& c) {
     case Opcode::kSumSquares:
       return SumSquaresRule(c);
     case Opcode::kClipCoefficient:
-      c.out[1] = c.out[2] = kR;
-      return c.in[0] == kR;
+      c.out[2] = c.out[3] = kR;
+      return c.in[0] == kR && c.in[1] == kR;
     case Opcode::kAdamw:
     case Opcode::kAdamwCast:
       return AdamwRule(c);

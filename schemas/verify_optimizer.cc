@@ -102,7 +102,8 @@ void Executor::Accumulate(const Site& site) {
   Write(site, 1, sum);
 }
 
-// One contribution of each microbatch for each way in which the forward pass uses the unit.
+// One contribution of each operation of the forward pass that used a parameter of the unit, on
+// every microbatch: parameters that are used twice have two.
 bool Executor::CheckGradientIsComplete(const Site& site, const Value& gradient) {
   const planc::Unit& unit = plan_.units[gradient.unit];
   const bool sharded = gradient.layout[kShardIndex] == kRows;
@@ -121,20 +122,12 @@ bool Executor::CheckGradientIsComplete(const Site& site, const Value& gradient) 
                      " is not summed over the stages that hold it"));
     return false;
   }
-  const int uses = unit_uses_[gradient.unit];
-  const int64_t ways = (uses & 1) + (uses >> 1);
-  uint64_t expected = 0;
-  if (gradient.count == ways * plan_.microbatches) {
-    for (int64_t m = 1; m <= plan_.microbatches; ++m) {
-      if ((uses & 1) != 0) expected += Mix(2, static_cast<uint64_t>(m));
-      if ((uses & 2) != 0) expected += Mix(3, static_cast<uint64_t>(m));
-    }
-  }
-  if (gradient.count != ways * plan_.microbatches || gradient.contributions != expected) {
+  const Contributions& expected = ContributionsTo(gradient.unit, gradient.layer);
+  if (gradient.count != expected.count || gradient.contributions != expected.sum) {
     Bad(site, "gradient",
         absl::StrCat("the gradient of unit ", unit.name, " has ", gradient.count,
-                     " contributions, not one of each of ",
-                     Counted(plan_.microbatches, "microbatch"), " for each of ", ways, " uses"));
+                     " contributions, not one of each of ", expected.count,
+                     " uses of its parameters"));
     return false;
   }
   return true;
@@ -151,6 +144,10 @@ void Executor::SumSquares(const Site& site) {
   if (sum.kind == ValueKind::kScalar && stages && sum.layout[kPpIndex] != kPartialSum) {
     return BadOperand(site, 1, "layout", "was already summed over the stages");
   }
+  // Each stage adds the units that it holds; once_axes would leave out all stages but the first.
+  if (stages && (site.instruction->source->integers[1] & AxisBit(Axis::kPp)) != 0) {
+    return Bad(site, "training", "is left out on all stages but the first");
+  }
   sum.kind = ValueKind::kScalar;
   sum.role = ValueRole::kSquareSum;
   sum.layout = codes_[1];
@@ -161,9 +158,10 @@ void Executor::SumSquares(const Site& site) {
 }
 
 void Executor::Clip(const Site& site) {
-  Value sum;
+  Value sum, loss;
   if (!ReadScalar(site, 0, ValueRole::kSquareSum, false, &sum) ||
-      !ApplyLayouts(site, Values{&sum})) {
+      !ReadScalar(site, 1, ValueRole::kLoss, false, &loss) ||
+      !ApplyLayouts(site, Values{&sum, &loss})) {
     return;
   }
   int64_t count = 0;
@@ -183,12 +181,15 @@ void Executor::Clip(const Site& site) {
         site, 0, "training",
         absl::StrCat("sums ", Counted(sum.count, "unit"), ", not each of ", count, " once"));
   }
+  if (loss.layout[kPpIndex] != kReplicated || loss.count != plan_.microbatches) {
+    return BadOperand(site, 1, "training", "is not the loss of the whole step");
+  }
   Value result;
   result.kind = ValueKind::kScalar;
   result.role = ValueRole::kCoefficient;
-  Write(site, 1, result);
-  result.role = ValueRole::kNorm;
   Write(site, 2, result);
+  result.role = ValueRole::kNorm;
+  Write(site, 3, result);
 }
 
 bool Executor::CheckUnitRange(const Site& site, int k, const Value& value, const Value& gradient,

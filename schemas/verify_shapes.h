@@ -13,7 +13,7 @@ enum class ElementRule : uint8_t {
   kActivation,  // f32 or bf16, the same for all such operands of the instruction
   kGradient,    // f32 or bf16, the same for all such operands of the instruction
   kFloat,       // f32
-  kScalarSum,   // f32 or f64
+  kScalarSum,   // f64
   kIndex,       // i32
   kAny,         // whatever the buffer holds
   kScratch,     // bytes without a meaning between instructions

@@ -15,7 +15,10 @@ bool Repeats(ProgramKind kind) { return kind == ProgramKind::kStep || kind == Pr
 void Executor::BeginProgram(ProgramKind kind) {
   program_ = kind;
   definitions_.Clear();
-  if (kind == ProgramKind::kStep) std::fill(unit_uses_.begin(), unit_uses_.end(), 0);
+  loss_function_ = 0;
+  for (std::vector<Contributions>& layers : contributions_) {
+    std::fill(layers.begin(), layers.end(), Contributions());
+  }
   for (size_t stage = 0; stage < memories_.size(); ++stage) {
     if (kind == ProgramKind::kInit) SetInitialMoments(static_cast<int>(stage));
     memories_[stage].BeginProgram(static_cast<int>(kind), Repeats(kind));
@@ -75,10 +78,14 @@ void Executor::EndProgram(ProgramKind kind) {
       }
       CheckUnits(/*updated=*/true);
       stepped_ = Snapshot();
+      step_loss_function_ = loss_function_;
       return;
     case ProgramKind::kEval:
       for (int stage = 0; stage < stages; ++stage) {
         CheckScalar(stage, plan_.scalars.eval_loss, ValueRole::kLoss, "eval loss");
+      }
+      if (loss_function_ != step_loss_function_) {
+        report_.Add("training", "the evaluation computes another loss than the step does");
       }
       return CheckRepeatable();
   }

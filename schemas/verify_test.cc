@@ -132,7 +132,7 @@ const Fault kFaults[] = {
        auto& list = t.plan.blocks[t.BlockOf("finish")].instructions;
        list.erase(list.begin() + 1);
      },
-     "training", "the loss (buffer loss) is not computed"},
+     "contents", "operand loss (buffer loss.all) does not hold one whole tensor"},
     {"DoubledReduction", 2,
      [](TinyPlan& t) {
        auto& list = t.plan.blocks[t.BlockOf("finish")].instructions;

@@ -28,22 +28,25 @@ bool Executor::IsComplete(const Value& gradient) {
   return definition != nullptr && gradient.terms == definition->uses;
 }
 
-const Definition* Executor::FindThrough(uint64_t hash, Opcode opcode, int limit) {
-  const Definition* definition = definitions_.Find(hash);
-  if (definition == nullptr || definition->opcode == opcode || limit == 0) {
-    return definition != nullptr && definition->opcode == opcode ? definition : nullptr;
-  }
-  for (int i = PassedThrough(definition->opcode); i-- > 0;) {
+// Where values of the same kind were added one after another, as two biases, each gradient that is
+// taken belongs to another one of them: those that have theirs are passed by.
+Definition* Executor::FindThrough(uint64_t hash, Opcode opcode, int limit) {
+  Definition* const definition = definitions_.Find(hash);
+  if (definition == nullptr) return nullptr;
+  const int through = PassedThrough(definition->opcode);
+  if (definition->opcode == opcode && !(definition->credited && through > 0)) return definition;
+  if (limit == 0) return nullptr;
+  for (int i = through; i-- > 0;) {
     // The gradient of a term used elsewhere too is not complete with this sum.
     const Definition* term = definitions_.Find(definition->inputs[i]);
     if (term == nullptr || term->uses != 1) continue;
-    const Definition* found = FindThrough(definition->inputs[i], opcode, limit - 1);
+    Definition* const found = FindThrough(definition->inputs[i], opcode, limit - 1);
     if (found != nullptr) return found;
   }
   return nullptr;
 }
 
-const Definition* Executor::Trace(const Site& site, const Value& dy, Opcode opcode) {
+Definition* Executor::Trace(const Site& site, const Value& dy, Opcode opcode) {
   if (dy.kind != ValueKind::kTensor || dy.adjoint == 0) {
     Bad(site, "gradient", "gets a tensor that is no gradient");
     return nullptr;
@@ -52,7 +55,7 @@ const Definition* Executor::Trace(const Site& site, const Value& dy, Opcode opco
     Bad(site, "gradient", "gets a gradient that lacks or repeats a contribution");
     return nullptr;
   }
-  const Definition* definition = FindThrough(dy.adjoint, opcode, kThrough);
+  Definition* const definition = FindThrough(dy.adjoint, opcode, kThrough);
   if (definition == nullptr) {
     Bad(site, "gradient",
         "gets the gradient of another tensor than the result of its forward operation");

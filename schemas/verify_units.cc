@@ -149,10 +149,11 @@ bool Executor::ReadAccumulator(const Site& site, int k, Value* value) {
   return CheckDeclared(site, k, value->layout);
 }
 
-// Adds the contribution of `dy` to the gradient of `weight`; `before` is what the accumulator holds
-// and codes_[k] the layout of the contribution.
-void Executor::AddGradient(const Site& site, int k, const Value& before, const WeightUse& weight,
-                           const Value& dy, bool embedding) {
+// Adds what `dy` contributes to the gradient of weight number `at` of `forward`; `before` is what
+// the accumulator holds and codes_[k] the layout of the contribution.
+void Executor::AddGradient(const Site& site, int k, const Value& before, Definition& forward,
+                           int at, const Value& dy) {
+  const WeightUse& weight = forward.weights[at];
   if (weight.range < 0) return Bad(site, "gradient", "is of no weight");
   const WeightRange& range = parameters_.At(weight.range);
   const FlatOperand& operand = site.operands[k];
@@ -186,10 +187,9 @@ void Executor::AddGradient(const Site& site, int k, const Value& before, const W
   gradient.first_element = range.first_element;
   gradient.elements = range.elements;
   gradient.covered = range.elements;
-  gradient.count = before.count + RowsCount(dy);
-  gradient.contributions =
-      before.contributions +
-      RowsContribution(dy, Mix(embedding ? 3 : 2, static_cast<uint64_t>(dy.microbatch + 1)));
+  gradient.count = before.count + 1;
+  gradient.contributions = before.contributions + UseHash(forward, at);
+  forward.credited = true;
   Write(site, k, gradient);
 }
 
@@ -212,12 +212,13 @@ bool Executor::AddView(const Site& site, int k, int64_t begin, int64_t end, cons
     return true;
   }
   if (part.unit != gradient->unit || part.layer != gradient->layer ||
-      part.first_element != gradient->first_element || part.layout != gradient->layout ||
-      part.count != gradient->count || part.contributions != gradient->contributions) {
+      part.first_element != gradient->first_element || part.layout != gradient->layout) {
     BadOperand(site, k, "gradient", "holds gradients that do not go together");
     return false;
   }
   gradient->covered += part.covered;
+  gradient->count += part.count;
+  gradient->contributions += part.contributions;
   return true;
 }
 

@@ -120,13 +120,13 @@ const Fault kFaults[] = {
      [](const Plan& plan, std::vector<Instruction>& head) {
        Erase(head, Products(plan, head, "d.output")[1]);
      },
-     "gradient", "has 1 contributions"},
+     "gradient", "has 2 contributions, not one of each of 3 uses"},
     {"WeightGradientHasRowsTwice",
      [](const Plan& plan, std::vector<Instruction>& head) {
        const size_t second = Products(plan, head, "d.output")[1];
        head.insert(head.begin() + static_cast<std::ptrdiff_t>(second), Instruction(head[second]));
      },
-     "gradient", "has 1 contributions"},
+     "gradient", "has 4 contributions, not one of each of 3 uses"},
     {"GradientLacksRows",
      [](const Plan& plan, std::vector<Instruction>& head) {
        Erase(head, Products(plan, head, "d.final_norm")[1]);

@@ -163,8 +163,7 @@ Mutated ChangeInteger(Plan& plan, Choice& choice) {
     result.harmless = true;
     for (Axis axis : kAllAxes) {
       const bool changed = ((before ^ instruction.integers[k]) & AxisBit(axis)) != 0;
-      const bool matters = plan.mesh[axis] > 1 && axis != Axis::kPp;
-      if (changed && matters) result.harmless = false;
+      if (changed && plan.mesh[axis] > 1) result.harmless = false;
     }
   }
   if (name == "row_stride") result.harmless = plan.mesh[Axis::kTp] == 1;

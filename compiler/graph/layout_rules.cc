@@ -267,6 +267,7 @@ absl::StatusOr<AxisLayout> InferAxis(const AxisView& view, const std::string& ou
       return SumSquaresRule(view);
     case Opcode::kClipCoefficient:
       PLANC_RETURN_IF_ERROR(Require(view, "sum", {kR}));
+      PLANC_RETURN_IF_ERROR(Require(view, "loss", {kR}));
       return kR;
     case Opcode::kAdamw:
     case Opcode::kAdamwCast:

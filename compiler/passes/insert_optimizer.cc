@@ -109,12 +109,12 @@ absl::Status InsertOptimizer(StepGraph& graph) {
   for (size_t u = 0; u < graph.units.size(); ++u) {
     PLANC_RETURN_IF_ERROR(UnitBlocks(graph, static_cast<int>(u)));
   }
-  PLANC_RETURN_IF_ERROR(ReduceScalar(graph, "clip", "norm_sum", "norm"));
-  PLANC_RETURN_IF_ERROR(EmitOnCompute(
-      graph, "clip", Label::kOptimizer, Opcode::kClipCoefficient,
-      {graph.named.at("norm_sum"), graph.named.at("coefficient"), graph.named.at("grad_norm")}, {},
-      {graph.job.optimizer().clip_norm()}));
   PLANC_RETURN_IF_ERROR(ReduceScalar(graph, "sum_loss", "loss", "loss"));
+  PLANC_RETURN_IF_ERROR(ReduceScalar(graph, "clip", "norm_sum", "norm"));
+  PLANC_RETURN_IF_ERROR(EmitOnCompute(graph, "clip", Label::kOptimizer, Opcode::kClipCoefficient,
+                                      {graph.named.at("norm_sum"), graph.named.at("loss"),
+                                       graph.named.at("coefficient"), graph.named.at("grad_norm")},
+                                      {}, {graph.job.optimizer().clip_norm()}));
   return ReduceScalar(graph, "sum_eval_loss", "eval_loss", "loss");
 }
 

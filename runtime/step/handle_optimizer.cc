@@ -81,10 +81,9 @@ absl::Status HandleSumSquares(const PreparedInstruction& instruction, StepContex
 // Every rank has the same loss and the same sum, so all of them stop here together, before any
 // AdamW.
 absl::Status HandleClipCoefficient(const PreparedInstruction& instruction, StepContext& context) {
-  if (context.loss != nullptr && !std::isfinite(*context.loss)) {
-    return NonFiniteError("loss", *context.loss);
-  }
   const OpView<Opcode::kClipCoefficient> op(instruction, context);
+  const double loss = *op.Operand<"loss", double>();
+  if (!std::isfinite(loss)) return NonFiniteError("loss", loss);
   host::KernelContext kernel = op.Kernel();
   int32_t nonfinite = 0;
   host::ClipCoefficient({.sum_squares = op.Operand<"sum", double>(),

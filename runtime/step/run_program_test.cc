@@ -242,6 +242,7 @@ struct Update {
   TestPlan test;
   int gradient = test.AddBuffer("gradient", MemoryKind::kGradients, DType::kF32, 4);
   int sum = test.AddBuffer("sum", kActivations, DType::kF64, 1);
+  int loss = test.AddBuffer("loss", kActivations, DType::kF64, 1);
   int coefficient = test.AddBuffer("coefficient", kActivations, DType::kF32, 1);
   int norm = test.AddBuffer("norm", kActivations, DType::kF32, 1);
   int master = test.AddBuffer("master", MemoryKind::kOptimizer, DType::kF32, 4);
@@ -251,9 +252,9 @@ struct Update {
   Update() {
     test.Add(Opcode::kZero, {sum});
     test.Add(Opcode::kSumSquares, {gradient, sum}, {4, 0});
-    test.Add(Opcode::kClipCoefficient, {sum, coefficient, norm}, {}, {1.0});
+    test.Add(Opcode::kClipCoefficient, {sum, loss, coefficient, norm}, {}, {1.0});
     test.Add(Opcode::kAdamw, {gradient, coefficient, master, m, v}, {4, 2});
-    test.SetProgram(ProgramKind::kStep, {{0, 0, 0, 0, 0, 0, 0}});
+    test.SetProgram(ProgramKind::kStep, {{0, 0, 0, 0, 0, 0, 0, 0}});
     test.plan().scalars.grad_norm = norm;
     test.Finish();
   }
@@ -289,11 +290,8 @@ TEST(RunProgram, ANonFiniteNormStopsBeforeTheUpdate) {
 
 TEST(RunProgram, ANonFiniteLossStopsBeforeTheUpdate) {
   Update update;
-  update.test.plan().scalars.loss = update.sum;
-  update.test.plan().blocks[0].instructions.erase(
-      update.test.plan().blocks[0].instructions.begin());  // keeps the sum
   Rank rank(update.test.plan(), 0, nullptr);
-  *static_cast<double*>(rank.session->Address(update.sum)) = std::nan("");
+  *static_cast<double*>(rank.session->Address(update.loss)) = std::nan("");
   const absl::Status status = rank.runner->Run(ProgramKind::kStep, {});
   EXPECT_EQ(status.code(), absl::StatusCode::kOutOfRange);
   EXPECT_THAT(std::string(status.message()), HasSubstr("loss is nan"));

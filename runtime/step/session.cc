@@ -160,12 +160,6 @@ int Session::FindBuffer(const std::string& name) const {
   return -1;
 }
 
-const double* Session::LossAddress() const {
-  const int loss = plan_.scalars.loss;
-  if (loss < 0 || tables_.pool_memory[plan_.buffers[loss].pool] == nullptr) return nullptr;
-  return static_cast<const double*>(Address(loss));
-}
-
 double Session::ReadScalar(int buffer) const {
   if (buffer < 0 || tables_.pool_memory[plan_.buffers[buffer].pool] == nullptr) {
     return std::numeric_limits<double>::quiet_NaN();

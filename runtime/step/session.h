@@ -62,9 +62,6 @@ class Session {
   double GradNorm() const { return ReadScalar(plan_.scalars.grad_norm); }
   double EvalLoss() const { return ReadScalar(plan_.scalars.eval_loss); }
 
-  // Where the loss of the step is, or null when the plan has none.
-  const double* LossAddress() const;
-
   // Every shard of master weights and moments on this rank: by unit, then by layer.
   std::vector<ShardView> Shards() const;
 

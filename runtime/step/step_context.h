@@ -24,7 +24,6 @@ struct ProgramInputs {
 struct StepContext {
   const Plan* plan = nullptr;
   Coordinates coordinates{};
-  const double* loss = nullptr;  // of the step, summed over all ranks before the clipping; or null
   const ProgramInputs* inputs = nullptr;       // of the running program
   int layer = -1;                              // of the call
   int microbatch = -1;                         // of the call

@@ -24,7 +24,6 @@ StreamRunner::StreamRunner(const Session& session, Stream stream, EventCells* ce
     : session_(session), stream_(stream), cells_(cells), expected_(session.event_cells(), 0) {
   context_.plan = &session.plan();
   context_.coordinates = session.coordinates();
-  context_.loss = session.LossAddress();
 }
 
 absl::Status StreamRunner::Run(const PreparedProgram& program, const ProgramInputs& inputs,
