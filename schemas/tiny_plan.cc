@@ -3,6 +3,7 @@
 #include <sstream>
 
 #include "schemas/collective.h"
+#include "schemas/verify_costs.h"
 #include "schemas/workspace.h"
 
 namespace planc {
@@ -307,6 +308,11 @@ TinyPlan::TinyPlan(int stages, const std::string& first, const std::string& seco
   if (stages > 1) AddSchedule(1, stages, second);
   plan.scalars = {BufferOf("loss"), BufferOf("grad_norm"), BufferOf("eval_loss")};
   PlacePools();
+  for (Block& block : plan.blocks) {
+    for (Instruction& instruction : block.instructions) {
+      instruction.cost = verifying::CostOf(plan, instruction);
+    }
+  }
 }
 
 }  // namespace planc

@@ -20,7 +20,8 @@ VerifyResult VerifyPlan(const Plan& plan) {
   VerifyResult result;
   Report report(&result);
   for (auto check : {verifying::CheckStructure, verifying::CheckPrograms, verifying::CheckBounds,
-                     verifying::CheckTraining}) {
+                     verifying::CheckTraining, verifying::CheckModel, verifying::CheckPrecision,
+                     verifying::CheckCosts}) {
     check(plan, report);
     if (!report.ok()) return result;
   }

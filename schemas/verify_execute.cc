@@ -8,7 +8,11 @@
 namespace planc::verifying {
 
 Executor::Executor(const FlatPlan& flat, Report& report)
-    : flat_(flat), plan_(*flat.plan), report_(report), parameters_(*flat.plan) {
+    : flat_(flat),
+      plan_(*flat.plan),
+      report_(report),
+      parameters_(*flat.plan),
+      formula_(*flat.plan) {
   layers_ = 0;
   for (const RankClass& rank_class : plan_.classes) {
     for (int layer : rank_class.layers) layers_ = std::max<int64_t>(layers_, layer + 1);

@@ -10,6 +10,7 @@
 #include "schemas/verify_flat.h"
 #include "schemas/verify_layouts.h"
 #include "schemas/verify_memory.h"
+#include "schemas/verify_model.h"
 #include "schemas/verify_report.h"
 
 namespace planc::verifying {
@@ -167,6 +168,7 @@ class Executor {
   Report& report_;
   ValueStore store_;
   ParameterTable parameters_;
+  ModelFormula formula_;
   DefinitionTable definitions_;
   std::vector<Memory> memories_;                            // by stage
   std::vector<std::vector<std::vector<UnitState>>> units_;  // by stage, unit, slot
@@ -181,6 +183,7 @@ class Executor {
   ProgramKind program_ = ProgramKind::kInit;
   // Which function of tokens and weights the program's loss is, over its microbatches.
   uint64_t loss_function_ = 0;
+  uint64_t rope_table_ = 0;  // its hash
   uint64_t step_loss_function_ = 0;
   int64_t layers_ = 0;
 };

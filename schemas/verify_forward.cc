@@ -159,7 +159,9 @@ void Executor::LoadData(const Site& site) {
   value.rows = site.operands[0].rows;
   value.columns = site.operands[0].columns;
   value.hash = instruction.identity;
-  if (instruction.opcode != Opcode::kRopeTable) {
+  if (instruction.opcode == Opcode::kRopeTable) {
+    rope_table_ = value.hash;
+  } else {
     if (site.call->microbatch < 0) return Bad(site, "training", "loads data of no microbatch");
     value.microbatch = site.call->microbatch;
     value.hash = Mix(value.hash, static_cast<uint64_t>(site.call->microbatch));
@@ -206,6 +208,10 @@ void Executor::Loss(const Site& site) {
     return Bad(site, "training",
                absl::StrCat("the loss follows layer ", pair.depth, " of ", layers_));
   }
+  const std::string differs =
+      formula_.Differs(sums->inputs[0], definitions_, parameters_, rope_table_);
+  if (!differs.empty())
+    return Bad(site, "model", absl::StrCat("the loss is not the model's: it ", differs));
   if (!ApplyLayouts(site, values)) return;
   if (training) {
     Definition* of_logits = definitions_.Find(logits.hash);

@@ -62,6 +62,12 @@ void CheckBounds(const Plan& plan, Report& report);
 // Stages hold every layer once, units hold every parameter once, and the numbers that the job
 // fixes (sizes, loss scale, epsilon, clipping) are those of the job.
 void CheckTraining(const Plan& plan, Report& report);
+// The parameters are those of the model that the job names: names, shapes, splits, initial values.
+void CheckModel(const Plan& plan, Report& report);
+// Activations, gradients and states have the types that the job names.
+void CheckPrecision(const Plan& plan, Report& report);
+// Costs of instructions are what their attributes and operands make them.
+void CheckCosts(const Plan& plan, Report& report);
 
 // "block layer_forward, instruction 3 (matmul)".
 std::string Where(const Plan& plan, int block, int instruction);

@@ -101,7 +101,7 @@ Shapes LossShapes(Opcode opcode, const int64_t* i) {
 
 Shapes FlatShapes(Opcode opcode, const int64_t* i, int64_t members, int64_t element) {
   const int64_t n = i[0];
-  const OperandShape any{n, 1, kAny}, state{n, 1, kF}, one{1, 1, kF}, sum{1, 1, kS};
+  const OperandShape any{n, 1, kAny}, state{n, 1, kF}, one{1, 1, kF};
   const OperandShape whole{Times(n, members), 1, kAny};
   switch (opcode) {
     case Opcode::kAdamw:
@@ -109,9 +109,7 @@ Shapes FlatShapes(Opcode opcode, const int64_t* i, int64_t members, int64_t elem
     case Opcode::kAdamwCast:
       return {OperandShape{n, 1, kG}, one, state, state, state, OperandShape{n, 1, kA}};
     case Opcode::kSumSquares:
-      return {OperandShape{n, 1, kG}, sum};
-    case Opcode::kClipCoefficient:
-      return {sum, sum, one, one};
+      return {OperandShape{n, 1, kG}, OperandShape{1, 1, kS}};
     case Opcode::kAllReduce:
       return {any, Scratch(AllReduceScratchBytes(n, members, element))};
     case Opcode::kReduceScatter:
@@ -125,6 +123,11 @@ Shapes FlatShapes(Opcode opcode, const int64_t* i, int64_t members, int64_t elem
     default:  // Cast, Accumulate, Send, Recv
       return {any, any};
   }
+}
+
+Shapes ClipShapes() {
+  const OperandShape sum{1, 1, kS}, one{1, 1, kF};
+  return {sum, sum, one, one};
 }
 
 }  // namespace
@@ -175,6 +178,8 @@ Shapes ShapesOf(Opcode opcode, const int64_t* i, int64_t members, int64_t elemen
       return LossShapes(opcode, i);
     case Opcode::kZero:
       return {OperandShape{-1, 1, kAny}};
+    case Opcode::kClipCoefficient:
+      return ClipShapes();
     case Opcode::kLoadTokens:
     case Opcode::kLoadTargets:
       return {OperandShape{i[0], 1, kI}};
@@ -185,7 +190,6 @@ Shapes ShapesOf(Opcode opcode, const int64_t* i, int64_t members, int64_t elemen
     case Opcode::kCast:
     case Opcode::kAccumulate:
     case Opcode::kSumSquares:
-    case Opcode::kClipCoefficient:
     case Opcode::kAdamw:
     case Opcode::kAdamwCast:
     case Opcode::kAdd:
