@@ -70,6 +70,8 @@ void Executor::ReduceScatter(const Site& site) {
       value.elements != plan_.units[value.unit].elements) {
     return BadOperand(site, 0, "gradient", "is no whole unit to be split over dp_shard");
   }
+  UnitState* const state = StateOf(site.stage, value.unit, value.layer);
+  if (state != nullptr) ++state->reduces;
   value.elements /= members;
   Write(site, 1, value);
 }
@@ -89,6 +91,8 @@ void Executor::AllGather(const Site& site) {
       value.elements * members != plan_.units[value.unit].elements) {
     return BadOperand(site, 0, "contents", "is no shard of a unit along dp_shard");
   }
+  UnitState* const state = StateOf(site.stage, value.unit, value.layer);
+  if (state != nullptr) ++state->gathers;
   value.elements *= members;
   Write(site, 1, value);
 }

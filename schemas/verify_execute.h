@@ -57,6 +57,8 @@ class Executor {
   struct UnitState {
     int version = 0;     // updates of its master weights
     int updates = 0;     // in this step
+    int gathers = 0;     // of its weights over dp_shard, in this step
+    int reduces = 0;     // of its gradient over dp_shard, in this step
     bool ready = false;  // has initial values
   };
   // What the gradient of a unit, on one layer, is the sum of: a contribution for each use of one of
@@ -160,6 +162,8 @@ class Executor {
   void CheckScalar(int stage, int buffer, ValueRole role, const char* name);
   void CheckUnits(bool updated);
   void CheckRepeatable();
+  void CheckRecompute();
+  void CheckZero();
   bool SameState(int stage, int before, int after);
   std::vector<std::vector<int>> Snapshot();
 
@@ -184,6 +188,9 @@ class Executor {
   // Which function of tokens and weights the program's loss is, over its microbatches.
   uint64_t loss_function_ = 0;
   uint64_t rope_table_ = 0;  // its hash
+  // Operations of the forward pass that the program does again: products, and others.
+  int64_t repeated_products_ = 0;
+  int64_t repeated_others_ = 0;
   uint64_t step_loss_function_ = 0;
   int64_t layers_ = 0;
 };

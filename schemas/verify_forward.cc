@@ -79,7 +79,10 @@ Value Executor::Derive(const Site& site, const Value* values, int count) {
 
 // Notes how a tensor is computed, unless it is computed again.
 void Executor::Define(const Definition& definition) {
-  if (!definitions_.Add(definition)) return;
+  if (!definitions_.Add(definition)) {
+    ++(definition.opcode == Opcode::kMatmul ? repeated_products_ : repeated_others_);
+    return;
+  }
   const bool sum = definition.opcode == Opcode::kAdd;
   for (int i = 0; i < (sum ? 2 : 1); ++i) {
     Definition* input = definitions_.Find(definition.inputs[i]);

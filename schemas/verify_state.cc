@@ -16,6 +16,14 @@ void Executor::BeginProgram(ProgramKind kind) {
   program_ = kind;
   definitions_.Clear();
   loss_function_ = 0;
+  repeated_products_ = repeated_others_ = 0;
+  if (kind == ProgramKind::kStep) {
+    for (auto& units : units_) {
+      for (std::vector<UnitState>& slots : units) {
+        for (UnitState& state : slots) state.gathers = state.reduces = 0;
+      }
+    }
+  }
   for (std::vector<Contributions>& layers : contributions_) {
     std::fill(layers.begin(), layers.end(), Contributions());
   }
@@ -79,6 +87,8 @@ void Executor::EndProgram(ProgramKind kind) {
       CheckUnits(/*updated=*/true);
       stepped_ = Snapshot();
       step_loss_function_ = loss_function_;
+      CheckRecompute();
+      CheckZero();
       return;
     case ProgramKind::kEval:
       for (int stage = 0; stage < stages; ++stage) {
@@ -183,6 +193,53 @@ bool Executor::SameState(int stage, int before, int after) {
   if (b.role != ValueRole::kMaster && b.role != ValueRole::kWeight) return true;
   const UnitState* state = StateOf(stage, b.unit, b.layer);
   return state != nullptr && state->version == b.version;
+}
+
+// The backward pass computes again what the job's `recompute` says: nothing, what is cheap, or
+// whole layers.
+void Executor::CheckRecompute() {
+  const bool products = repeated_products_ > 0, others = repeated_others_ > 0;
+  bool same = true;
+  switch (plan_.job.recompute()) {
+    case proto::RECOMPUTE_UNSET:  // a plan of no job
+      return;
+    case proto::RECOMPUTE_NONE:
+      same = !products && !others;
+      break;
+    case proto::RECOMPUTE_SELECTIVE:
+      same = !products && others;
+      break;
+    case proto::RECOMPUTE_FULL:
+      same = products;
+      break;
+  }
+  if (same) return;
+  report_.Add("training", absl::StrCat("a step computes ", repeated_products_, " products and ",
+                                       repeated_others_,
+                                       " other operations of the forward pass again, which is not "
+                                       "the job's recompute"));
+}
+
+// What dp_shard shards, as far as it can be told from what is exchanged: gradients go out once for
+// a step (zero 1) or for every microbatch (2 and 3), weights come in once (1 and 2) or, unless all
+// of them fit into the window of prefetched layers, more often (3).
+void Executor::CheckZero() {
+  const int64_t zero = plan_.job.parallelism().zero();
+  if (!plan_.job.has_parallelism() || plan_.mesh[Axis::kDpShard] == 1) return;
+  for (size_t stage = 0; stage < units_.size(); ++stage) {
+    for (size_t u = 0; u < units_[stage].size(); ++u) {
+      for (const UnitState& state : units_[stage][u]) {
+        const bool reduces = zero == 1 ? state.reduces == 1 : state.reduces >= plan_.microbatches;
+        const bool gathers = zero <= 2 ? state.gathers == 1 : state.gathers >= 1;
+        if (reduces && gathers) continue;
+        report_.Add("training",
+                    absl::StrCat("stage ", stage, ": unit ", plan_.units[u].name, " is gathered ",
+                                 state.gathers, " and reduced ", state.reduces,
+                                 " times in a step over dp_shard, which is not zero ", zero));
+        return;
+      }
+    }
+  }
 }
 
 // Steps and evaluations may follow each other in any order: whatever one of them reads before it

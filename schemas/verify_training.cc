@@ -33,6 +33,10 @@ class TrainingCheck {
     const std::array<int64_t, kAxisCount> asked = {mesh.pp(), mesh.dp_replicate(), mesh.dp_shard(),
                                                    mesh.cp(), mesh.tp()};
     if (plan_.job.has_mesh() && asked != plan_.mesh.size) Bad("the mesh is not that of the job");
+    if (plan_.job.has_cluster() && plan_.job.cluster().gpus_per_node() != plan_.ranks_per_node) {
+      Bad(absl::StrCat("the plan has ", plan_.ranks_per_node, " ranks on a node, the job asks for ",
+                       plan_.job.cluster().gpus_per_node()));
+    }
     if (!plan_.job.has_batch()) return;
     const proto::Batch& batch = plan_.job.batch();
     const int64_t step = Times(Times(batch.micro(), plan_.microbatches),
