@@ -139,7 +139,8 @@ TEST_F(SampleTest, TokenNumbersAndTokenizers) {
   ASSERT_EQ(LoadPlan("test", folder + "/job.yaml", {}, problems, &loaded), kExitOk)
       << problems.str();
   const std::unique_ptr<Device> device = CreateHostDevice();
-  auto session = Session::Create(loaded.plan, 0, 1, device.get(), nullptr);
+  auto session =
+      Session::Create(loaded.plan, 0, 1, host::InstructionSet::kAvx2, device.get(), nullptr);
   ASSERT_TRUE(session.ok()) << session.status();
   auto runner = ProgramRunner::Create(**session, device.get(), {});
   ASSERT_TRUE(runner.ok()) << runner.status();

@@ -281,8 +281,8 @@ std::string JobJsonSchema() {
   Json schema{{"$schema", "http://json-schema.org/draft-07/schema#"},
               {"title", "planc job file"},
               {"$comment",
-               "Equations between keys, and files that include others, are what only `planc check` "
-               "can tell."}};
+               "Equations between keys, files that include others, and fragments are what only "
+               "`planc check` can tell."}};
   schema.update(SectionSchema(*FindJobSection("")));
   schema["properties"]["include"] = {
       {"description",
@@ -293,7 +293,10 @@ std::string JobJsonSchema() {
                                   {"items", {{"type", "string"}, {"minLength", 1}}},
                                   {"minItems", 1}}})}};
   schema["properties"]["mesh"]["not"] = PairOfAutoAxes();
-  schema["if"] = {{"not", {{"required", {"include"}}}}};
+  // Neither a file that includes others nor a fragment has to be a whole job.
+  schema["if"] = Json::parse(R"json({"not": {"anyOf": [
+    {"required": ["include"]},
+    {"required": ["partial"], "properties": {"partial": {"const": true}}}]}})json");
   schema["then"] = RequiredKeys();
   schema["then"]["allOf"] = RulesBetweenKeys();
   return schema.dump(2) + "\n";

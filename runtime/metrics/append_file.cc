@@ -29,7 +29,7 @@ absl::StatusOr<std::unique_ptr<AppendFile>> AppendFile::Open(const std::string& 
 absl::StatusOr<std::unique_ptr<AppendFile>> AppendFile::Create(const std::string& path) {
   const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0644);
   if (file < 0 && errno == EEXIST) return absl::AlreadyExistsError(path);
-  if (file < 0) return SystemError(path, "create");
+  if (file < 0) return Refused(path, "create");
   return std::unique_ptr<AppendFile>(new AppendFile(file, path));
 }
 
