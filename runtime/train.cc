@@ -73,8 +73,7 @@ absl::StatusOr<TrainingEnd> Train(const Plan& plan, const LaunchConfig& launch,
     report.StepEnds();
     if (!std::isfinite(session->Loss())) return NonFiniteError("loss", session->Loss());
 
-    // 8. Metrics: losses that every rank has, written by rank 0. Before the checkpoint, because a
-    // run that resumes from it does not do this step again.
+    // 8. Metrics, by rank 0, before the checkpoint: a run that resumes does not repeat the step.
     report.CheckpointsEnded(checkpointer.TakeEnded());
     PLANC_ASSIGN_OR_RETURN(const ValidationResult validated, validation.Run(done));
     validation.StopIfLost(report.Write(done, inputs.hyper_parameters.lr, validated));

@@ -4,6 +4,7 @@
 
 #include "gtest/gtest.h"
 #include "schemas/verify.h"
+#include "schemas/verify_costs.h"
 #include "tests/mesh_cases.h"
 
 namespace planc {
@@ -83,6 +84,9 @@ TEST_P(LossChunksFaultTest, IsRefused) {
   Plan plan = WidePlan();
   ASSERT_TRUE(VerifyPlan(plan).violations.empty());
   GetParam().spoil(plan, Head(plan));
+  for (Instruction& instruction : Head(plan)) {
+    instruction.cost = verifying::CostOf(plan, instruction);
+  }
   const VerifyResult result = VerifyPlan(plan);
   ASSERT_FALSE(result.violations.empty());
   EXPECT_EQ(result.violations[0].rule, GetParam().rule) << result.violations[0].message;

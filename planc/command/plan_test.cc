@@ -258,7 +258,8 @@ TEST_F(PlanCommandTest, WhereFiltersRanks) {
     const Result result = Invoke(RunWhere, {job_, name, flag, "--format=json"});
     EXPECT_EQ(result.code, kExitOk) << result.err;
     std::vector<int64_t> found;
-    for (const nlohmann::json& shard : nlohmann::json::parse(result.out)["shards"]) {
+    const nlohmann::json json = nlohmann::json::parse(result.out);
+    for (const nlohmann::json& shard : json["shards"]) {
       found.push_back(shard["rank"]);
     }
     return found;

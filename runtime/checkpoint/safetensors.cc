@@ -126,8 +126,8 @@ absl::StatusOr<SafetensorsFile> SafetensorsFile::Open(const std::string& path, T
   PLANC_RETURN_IF_ERROR(WithContext(result.file_.Fetch(result.file_.data(), kLengthBytes), path));
   std::memcpy(&length, result.file_.data(), kLengthBytes);
   if (length > static_cast<uint64_t>(result.file_.size() - kLengthBytes)) {
-    return Damaged(path, absl::StrCat("header of ", Counted(length, "byte"), " in a file of ",
-                                      result.file_.size()));
+    return Damaged(path, absl::StrCat("header of ", Counted(absl::StrCat(length), "byte"),
+                                      " in a file of ", result.file_.size()));
   }
   PLANC_RETURN_IF_ERROR(result.Parse(path, static_cast<int64_t>(length), types));
   return result;

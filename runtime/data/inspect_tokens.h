@@ -27,7 +27,7 @@ struct DataFindings {
   std::vector<std::string> errors;    // the data is not what the job says: nothing may train on it
   std::vector<std::string> warnings;  // it may be meant so
 
-  std::optional<Fault> fault;         // of all errors, where it is not the data's
+  std::optional<Fault> fault;  // of all errors, where it is not the data's
 
   // OK without errors, else InvalidArgument with all of them, one a line, and the fault.
   absl::Status ToStatus() const;

@@ -68,7 +68,7 @@ TEST(CheckPlacementTest, MachinesOfOneNameAreToldApart) {
 
 TEST(CheckPlacementTest, MoreMachinesThanTheMeshHasAreRefused) {
   EXPECT_THAT(Refusal({{"n1", 0}, {"n1", 1}, {"n2", 0}, {"n2", 1}}, 4),
-              AllOf(HasSubstr("4 neighbouring ranks on each of 1 machines"),
+              AllOf(HasSubstr("4 neighbouring ranks on each of 1 machine,"),
                     HasSubstr("rank 2 runs on n2, not on n1 with rank 0")));
 }
 

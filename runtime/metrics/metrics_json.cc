@@ -1,9 +1,11 @@
 #include "runtime/metrics/metrics_json.h"
 
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <sstream>
+#include <system_error>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -115,8 +117,11 @@ absl::StatusOr<StepMetrics> ParseMetricsJson(const std::string& line) {
 }
 
 absl::StatusOr<std::vector<StepMetrics>> ReadMetrics(const std::string& path) {
+  // A device may have no end.
+  std::error_code error;
+  const bool is_file = std::filesystem::is_regular_file(path, error);
   std::ifstream file(path, std::ios::binary);
-  if (!file) return absl::NotFoundError(absl::StrCat(path, ": cannot be read"));
+  if (!is_file || !file) return absl::NotFoundError(absl::StrCat(path, ": cannot be read"));
   std::ostringstream contents;
   contents << file.rdbuf();
   const std::string text = contents.str();

@@ -51,7 +51,7 @@ absl::StatusOr<std::optional<StepMetrics>> KeepRowsUntil(const std::string& dire
                                                          int64_t last_step) {
   const std::string path = absl::StrCat(directory, "/", kMetricsName);
   std::error_code error;
-  if (!fs::exists(path, error)) return std::optional<StepMetrics>();
+  if (!fs::is_regular_file(path, error)) return std::optional<StepMetrics>();
   PLANC_ASSIGN_OR_RETURN(const SplitRows rows, SplitAfter(path, last_step));
   if (rows.superseded.empty()) return rows.last;
   PLANC_ASSIGN_OR_RETURN(
