@@ -65,8 +65,8 @@ void LimitFiles(rlim_t bytes) {
 }
 
 TEST_F(ExitCodesTest, WhereARunCannotWriteIsTwo) {
-  ExpectBoth(2, "--set run.directory=train.txt", "train.txt: cannot create: Not a directory");
-  ExpectBoth(2, "--set run.directory=train.txt/x", "train.txt: cannot create: Not a directory");
+  ExpectBoth(2, "--set run.directory=train.txt", "train.txt: cannot create: File exists");
+  ExpectBoth(2, "--set run.directory=train.txt/x", "train.txt: cannot create: File exists");
   ExpectBoth(2, "--set run.directory=/proc/none/x",
              "/proc/none: cannot create: No such file or directory");
   ExpectBoth(2, "--set checkpoint.directory=train.txt", "train.txt: cannot create: File exists");

@@ -96,7 +96,7 @@ absl::Status CreateDirectories(const std::string& path, const FileSystem& files)
   PLANC_RETURN_IF_ERROR(CreateDirectories(parent, files));
   const int result = files.MakeDirectory(path);
   if (result < 0 && result != -EEXIST) return Refused(path, "create", result);
-  if (result < 0 && !fs::is_directory(path, error)) return Refused(path, "create", -ENOTDIR);
+  if (result < 0 && !fs::is_directory(path, error)) return Refused(path, "create", result);
   return SyncDirectory(parent.empty() ? "." : parent, files);
 }
 

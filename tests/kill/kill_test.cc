@@ -30,7 +30,8 @@ constexpr int64_t kRanks = 4;
 int64_t kill_count = 20;
 int64_t kill_seed = 1;
 
-int64_t Steps() { return 10 * kill_count + 100; }
+// Enough for all kills where a step takes a few milliseconds: some wait for 0.6 seconds.
+int64_t Steps() { return 40 * kill_count + 200; }
 
 // A folder with a job and text to train on.
 std::string MakeJob(const std::string& name) {
