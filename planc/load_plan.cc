@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/diagnostics/render_text.h"
 #include "compiler/pipeline.h"
+#include "compiler/spec/check_job.h"
 #include "planc/commands.h"
 #include "planc/fit.h"
 #include "planc/text.h"
@@ -59,6 +60,13 @@ int LoadPlanFile(const std::string& command, const std::string& path, const std:
                     absl::StrCat("error[PL0402]: ", path, ": ", plan.status().message())),
                 kExitJobError, err);
   }
+  const std::vector<std::string> problems = CheckResolvedJob(plan->job);
+  for (size_t i = 0; i < problems.size() && i < kViolationsShown; ++i) {
+    const std::string line =
+        absl::StrCat("error[PL0402]: ", path, ": the job inside the plan: ", problems[i]);
+    err << Wrap(line, 2) << "\n";
+  }
+  if (!problems.empty()) return kExitJobError;
   loaded->plan = *std::move(plan);
   return kExitOk;
 }

@@ -1,5 +1,7 @@
 #include "schemas/verify_families.h"
 
+#include "schemas/verify_report.h"
+
 namespace planc::verifying {
 namespace {
 
@@ -9,7 +11,7 @@ using Names = std::vector<std::string>;
 // (2505.09388: RMSNorm of each query and key head).
 Family LlamaFamily(const proto::Model& m) {
   const int64_t h = m.hidden(), v = m.vocab(), f = m.ffn_hidden(), d = m.head_dim();
-  const int64_t q = m.heads() * d, kv = m.kv_heads() * d;
+  const int64_t q = Times(m.heads(), d), kv = Times(m.kv_heads(), d);
   const std::string at = "model.layers.{layer}.self_attn.", mlp = "model.layers.{layer}.mlp.";
   const std::string norm1 = "model.layers.{layer}.input_layernorm.weight";
   const std::string norm2 = "model.layers.{layer}.post_attention_layernorm.weight";
@@ -60,7 +62,7 @@ Family LlamaFamily(const proto::Model& m) {
 // GPT-2 (Radford et al. 2019) and GPT-3 (arXiv 2005.14165).
 Family GptFamily(const proto::Model& m) {
   const int64_t h = m.hidden(), v = m.vocab(), f = m.ffn_hidden();
-  const int64_t q = m.heads() * m.head_dim(), kv = m.kv_heads() * m.head_dim();
+  const int64_t q = Times(m.heads(), m.head_dim()), kv = Times(m.kv_heads(), m.head_dim());
   const std::string at = "transformer.h.{layer}.attn.", mlp = "transformer.h.{layer}.mlp.";
   const std::string norm1 = "transformer.h.{layer}.ln_1", norm2 = "transformer.h.{layer}.ln_2";
   const std::string last = "transformer.ln_f";

@@ -59,6 +59,7 @@ const std::vector<Rule>& PipelineRules();      // pipeline_rules.cc: chunks and 
 const std::vector<Rule>& ModelRules();         // model_rules.cc: sizes of the model
 const std::vector<Rule>& TrainingRules();      // training_rules.cc: batch, optimizer, data, run
 const std::vector<Rule>& AvailabilityRules();  // availability_rules.cc: what does not run yet
+const std::vector<Rule>& EffectRules();        // effect_rules.cc: keys that change nothing
 
 // Whether the family rotates queries and keys.
 bool IsRotary(proto::Family family);

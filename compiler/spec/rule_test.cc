@@ -56,8 +56,8 @@ void Randomize(const JobKey& key, std::mt19937& random, proto::Job* job) {
 
 std::vector<Rule> AllRules() {
   std::vector<Rule> all;
-  for (const std::vector<Rule>* rules :
-       {&MeshRules(), &PipelineRules(), &ModelRules(), &TrainingRules(), &AvailabilityRules()}) {
+  for (const std::vector<Rule>* rules : {&MeshRules(), &PipelineRules(), &ModelRules(),
+                                         &TrainingRules(), &AvailabilityRules(), &EffectRules()}) {
     all.insert(all.end(), rules->begin(), rules->end());
   }
   return all;

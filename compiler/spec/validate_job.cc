@@ -70,8 +70,8 @@ void ValidateJob(const std::string& job_file, const ParsedJob& parsed,
                  const std::set<std::string>& unsolved, DiagnosticList& diagnostics) {
   const Facts facts = FactsOf(parsed.job, parsed.origins);
   std::set<std::string> unusable = unsolved;
-  for (const std::vector<Rule>* rules :
-       {&MeshRules(), &PipelineRules(), &ModelRules(), &TrainingRules(), &AvailabilityRules()}) {
+  for (const std::vector<Rule>* rules : {&MeshRules(), &PipelineRules(), &ModelRules(),
+                                         &TrainingRules(), &AvailabilityRules(), &EffectRules()}) {
     for (const Rule& rule : *rules) {
       const bool skip = std::any_of(rule.keys.begin(), rule.keys.end(), [&](const auto& key) {
         return parsed.origins.count(key) == 0 || unusable.count(key) > 0;

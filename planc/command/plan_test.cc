@@ -2,11 +2,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <map>
 #include <regex>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "nlohmann/json.hpp"
@@ -115,6 +117,31 @@ TEST_F(PlanCommandTest, UnsafePlanFileIsRefused) {
   EXPECT_EQ(result.code, kExitUnsafePlan);
   EXPECT_TRUE(Has(result.err, "error[PL0401]: the plan is not safe")) << result.err;
   EXPECT_EQ(result.out, "");
+}
+
+TEST_F(PlanCommandTest, TheJobInsideAPlanFileIsChecked) {
+  const std::string file = Path("job.plan");
+  ASSERT_EQ(Invoke(RunPlan, {job_, "-o", file}).code, kExitOk);
+  const absl::StatusOr<Plan> good = ParsePlan(*ReadFile(file));
+  ASSERT_TRUE(good.ok());
+  const std::pair<const char*, void (*)(proto::Job&)> edits[] = {
+      {"the required key batch.global is missing", [](proto::Job& job) { job.clear_batch(); }},
+      {"optimizer.betas", [](proto::Job& job) { job.mutable_optimizer()->clear_betas(); }},
+      {"optimizer.lr", [](proto::Job& job) { job.mutable_optimizer()->set_lr(std::nan("")); }},
+      {"run.steps must be >= 1", [](proto::Job& job) { job.mutable_run()->set_steps(0); }},
+      {"checkpoint.keep must be >= 1", [](proto::Job& j) { j.mutable_checkpoint()->set_keep(-1); }},
+  };
+  for (const auto& [text, edit] : edits) {
+    Plan plan = *good;
+    edit(plan.job);
+    ASSERT_TRUE(WriteFile(file, *SerializePlan(plan)).ok());
+    const Result result = Invoke(RunPlan, {file});
+    EXPECT_EQ(result.code, kExitJobError) << text;
+    EXPECT_TRUE(Has(result.err, "error[PL0402]:")) << result.err;
+    EXPECT_TRUE(Has(result.err, "the job inside the plan")) << result.err;
+    EXPECT_TRUE(Has(result.err, text)) << result.err;
+    EXPECT_EQ(result.out, "");
+  }
 }
 
 TEST_F(PlanCommandTest, DoesNotFitNamesTheCheapestChanges) {
