@@ -21,7 +21,9 @@ struct Certificate {
   int64_t instructions = 0;  // instructions executed symbolically, over all rank classes
   int64_t collectives = 0;
   int64_t transfers = 0;
-  int64_t order_checks = 0;  // pairs of accesses whose order was proven
+  // Accesses by instructions to an operand, scratch included, of each of which it was proven that
+  // every earlier access of the same bytes that it could race with comes before it.
+  int64_t order_checks = 0;
 };
 
 struct VerifyResult {

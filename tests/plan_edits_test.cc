@@ -283,6 +283,73 @@ const Edit kEdits[] = {
      "which is not the job's recompute"},
     {"AnotherPlacement", "llama", kTensor, [](PlanEditor& e) { e.plan.ranks_per_node = 1; },
      "training", "ranks on a node"},
+    {"NoResidualOfAttention",
+     "llama",
+     {},
+     [](PlanEditor& e) {
+       Instruction& add = e.At("layer_forward", Opcode::kAdd, 0);
+       add.operands[0] = add.operands[1];
+     },
+     "model",
+     "the loss is not the model's"},
+    {"NoResidualOfFeedForward",
+     "llama",
+     {},
+     [](PlanEditor& e) {
+       Instruction& add = e.At("layer_forward", Opcode::kAdd, 1);
+       add.operands[0] = add.operands[1];
+     },
+     "model",
+     "the loss is not the model's"},
+    {"NoGelu",
+     "gpt2",
+     {},
+     [](PlanEditor& e) {
+       const size_t at = e.Find("layer_forward", Opcode::kGeluForward);
+       const Operand input = e.Block("layer_forward")[at].operands[0];
+       e.Block("layer_forward")[at + 1].operands[0] = input;
+       e.Erase("layer_forward", Opcode::kGeluForward);
+     },
+     "model",
+     "the model has gelu_forward"},
+    {"QueriesAndKeysExchanged",
+     "gpt2",
+     {},
+     [](PlanEditor& e) { std::swap(e.Param("attn.q.weight").name, e.Param("attn.k.weight").name); },
+     "model",
+     "takes other weights than the model's"},
+    {"WrongOffset",
+     "llama",
+     {},
+     [](PlanEditor& e) {
+       std::swap(e.Param("gate_proj").unit_offset, e.Param("up_proj").unit_offset);
+     },
+     "model",
+     "takes other weights than the model's"},
+    {"WrongVocabularyRows",
+     "llama",
+     {},
+     [](PlanEditor& e) { e.Param("embed_tokens").shape[0] -= 1; },
+     "training",
+     "embed_tokens.weight has 259 of 258 along dimension 0"},
+    {"AnotherVocabulary",
+     "llama",
+     {},
+     [](PlanEditor& e) { e.plan.job.mutable_model()->set_vocab(e.plan.job.model().vocab() - 1); },
+     "training",
+     "valid_vocab is 259, the job makes it 258"},
+    {"AnotherNumberOfLayers",
+     "llama",
+     {},
+     [](PlanEditor& e) { e.plan.job.mutable_model()->set_layers(1); },
+     "training",
+     ""},
+    {"LiveBytesAboveTheArena",
+     "llama",
+     {},
+     [](PlanEditor& e) { e.plan.classes[0].live_bytes[0] = e.plan.classes[0].arena_bytes[0] + 1; },
+     "arena",
+     "live bytes in the weights arena"},
     {"WrongFlops",
      "llama",
      {},

@@ -2,7 +2,7 @@
 
 #include <cstddef>
 #include <map>
-#include <utility>
+#include <tuple>
 #include <vector>
 
 namespace planc {
@@ -20,13 +20,17 @@ std::vector<int64_t> BlockRuns(const Plan& plan, const Program& program) {
 
 std::vector<CommRow> CommTable(const Plan& plan, const RankClass& rank_class, ProgramKind kind) {
   const std::vector<int64_t> runs = BlockRuns(plan, rank_class.programs[static_cast<int>(kind)]);
-  std::map<std::pair<int, Opcode>, CommRow> rows;
+  std::map<std::tuple<int, Opcode, DType>, CommRow> rows;
   for (size_t b = 0; b < plan.blocks.size(); ++b) {
     if (runs[b] == 0) continue;
     for (const Instruction& instruction : plan.blocks[b].instructions) {
       const int group = instruction.group;
       if (group < 0 || static_cast<size_t>(group) >= plan.groups.size()) continue;
-      CommRow& row = rows[{group, instruction.opcode}];
+      const int buffer = instruction.operands.empty() ? -1 : instruction.operands[0].buffer;
+      if (buffer < 0 || static_cast<size_t>(buffer) >= plan.buffers.size()) continue;
+      const DType dtype = plan.buffers[buffer].dtype;
+      CommRow& row = rows[{group, instruction.opcode, dtype}];
+      row.dtype = dtype;
       row.group = group;
       row.opcode = instruction.opcode;
       row.calls += runs[b];

@@ -111,6 +111,28 @@ TEST(Show, CommCountsCallsAndBytes) {
   EXPECT_EQ(data[0]["stages"], (std::vector<int64_t>{0, 1}));
 }
 
+TEST(Show, CommSeparatesTypesAndCountsCommunicators) {
+  Plan plan = ExamplePlan();
+  const std::vector<CommRow> before = CommTable(plan, plan.classes[0], ProgramKind::kStep);
+  const std::string one_type = ShowComm(InputOf(plan)).text;
+  EXPECT_TRUE(Has(one_type, "all_reduce      f32")) << one_type;
+  EXPECT_TRUE(Has(one_type, " a rank, one for each group and stream")) << one_type;
+  // The same exchange of another type in one block is a row of its own.
+  for (Block& block : plan.blocks) {
+    for (size_t i = 0; i < block.instructions.size(); ++i) {
+      if (block.instructions[i].opcode != Opcode::kAllReduce) continue;
+      Instruction again = block.instructions[i];
+      plan.buffers.push_back(plan.buffers[again.operands[0].buffer]);
+      plan.buffers.back().dtype = DType::kBF16;
+      again.operands[0].buffer = static_cast<int>(plan.buffers.size()) - 1;
+      block.instructions.push_back(again);
+      break;
+    }
+  }
+  EXPECT_GT(CommTable(plan, plan.classes[0], ProgramKind::kStep).size(), before.size());
+  EXPECT_TRUE(Has(ShowComm(InputOf(plan)).text, "bf16"));
+}
+
 TEST(Show, TimelineDrawsEachStage) {
   const std::string text = ShowTimeline(InputOf(ExamplePlan())).text;
   EXPECT_TRUE(Has(text, "  stage 1, compute busy ")) << text;

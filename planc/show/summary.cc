@@ -109,7 +109,8 @@ std::string ProofLine(const Certificate& certificate) {
   return absl::StrCat(Counted(GroupedText(certificate.instructions), "instruction"), ", ",
                       GroupedText(certificate.collectives), " collectives, ",
                       GroupedText(certificate.transfers), " transfers and ",
-                      GroupedText(certificate.order_checks), " pairs of accesses");
+                      GroupedText(certificate.order_checks),
+                      " accesses of operands, none in a race");
 }
 
 void Line(const char* name, const std::string& value, std::string* text) {
@@ -158,7 +159,11 @@ ShowSection ShowSummary(const ShowInput& input) {
                     Counted(plan.blocks.size(), "block"), ", ",
                     Counted(plan.classes.size(), "rank class")),
        &text);
-  Line("proven", "no deadlock, no unordered or out-of-bounds access, no missing reduction", &text);
+  Line("proven",
+       "no deadlock, no unordered or out-of-bounds access, no missing reduction; the model, number "
+       "formats, zero and recompute of the job; costs of instructions",
+       &text);
+  Line("not proven", "predicted times, least live bytes, kernels and libraries, data", &text);
   Line("proof", ProofLine(input.certificate), &text);
   text = Wrap(text, 13);
   section.data = {{"job", job.job()},
