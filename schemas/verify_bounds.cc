@@ -147,6 +147,13 @@ class BoundsCheck {
       case Opcode::kAllGather:
         if (dtype(0) != dtype(1)) Bad("source and destination differ in type");
         break;
+      case Opcode::kCast:
+      case Opcode::kAccumulate:
+        for (int k : {0, 1}) {
+          if (dtype(k) == DType::kF32 || dtype(k) == DType::kBF16) continue;
+          Bad(absl::StrCat("an operand cannot be ", DTypeName(dtype(k))));
+        }
+        break;
       case Opcode::kMatmul:
         if (dtype(2) != DType::kF32 && dtype(2) != dtype(0)) Bad("the product is rounded too far");
         break;

@@ -5,6 +5,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/step/handlers.h"
+#include "runtime/step/operand_types.h"
 #include "schemas/status.h"
 
 namespace planc {
@@ -113,6 +114,8 @@ absl::StatusOr<PreparedBlock> PrepareBlock(const Plan& plan, const Block& block,
   PreparedBlock prepared;
   for (const Instruction& instruction : block.instructions) {
     PLANC_RETURN_IF_ERROR(CheckCounts(instruction));
+    const int index = static_cast<int>(prepared.instructions.size());
+    PLANC_RETURN_IF_ERROR(CheckOperandTypes(plan, block, index));
     PreparedInstruction& bound = prepared.instructions.emplace_back();
     bound.opcode = instruction.opcode;
     bound.handler = HandlerOf(instruction.opcode);

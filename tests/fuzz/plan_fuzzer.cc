@@ -1,10 +1,12 @@
 // Reads any bytes as a plan file, and any body as one with a right checksum: no input may crash
-// the reader, the verifier or the printer, and what is read is written back unchanged.
+// the reader, the check of the job inside, the verifier or the printer, and what is read is written
+// back unchanged.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <string>
 
+#include "compiler/spec/check_job.h"
 #include "schemas/plan.h"
 #include "schemas/plan_io.h"
 #include "schemas/verify.h"
@@ -31,6 +33,7 @@ size_t CallsIn(const Plan& plan) {
 void CheckOne(const std::string& bytes) {
   const absl::StatusOr<Plan> plan = ParsePlan(bytes);
   if (!plan.ok()) return;
+  CheckResolvedJob(plan->job);
   VerifyPlan(*plan);
   if (CallsIn(*plan) < kMostCalls) PlanText(*plan);
   const absl::StatusOr<std::string> again = SerializePlan(*plan);
