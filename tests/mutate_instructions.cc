@@ -31,7 +31,7 @@ std::set<int> CalledBlocks(const Plan& plan) {
 }
 
 Mutated Done(const Plan& plan, const Spot& spot, const std::string& what) {
-  return {true, false, absl::StrCat(SpotText(plan, spot), ": ", what)};
+  return {true, absl::StrCat(SpotText(plan, spot), ": ", what)};
 }
 
 Mutated DropInstruction(Plan& plan, Choice& choice) {
@@ -99,7 +99,7 @@ Mutated DropAllWaits(Plan& plan, Choice&) {
       instruction.waits.clear();
     }
   }
-  return {any, false, "all waits dropped"};
+  return {any, "all waits dropped"};
 }
 
 Mutated ChangeWait(Plan& plan, Choice& choice) {
@@ -130,8 +130,6 @@ Mutated ChangeGroup(Plan& plan, Choice& choice) {
   const int group = static_cast<int>(choice.Below(static_cast<int64_t>(plan.groups.size())));
   if (group == instruction.group) return {};
   Mutated result = Done(plan, spot, absl::StrCat("over group ", plan.groups[group].name));
-  result.harmless = AllGroups(plan.mesh, plan.groups[group]) ==
-                    AllGroups(plan.mesh, plan.groups[instruction.group]);
   instruction.group = group;
   return result;
 }
@@ -155,18 +153,7 @@ Mutated ChangeInteger(Plan& plan, Choice& choice) {
   const int64_t delta = kDeltas[choice.Below(8)];
   const std::string& name = TraitsOf(instruction.opcode).integers[k];
   Mutated result = Done(plan, spot, absl::StrCat(name, " += ", delta));
-  const int64_t before = instruction.integers[k];
   instruction.integers[k] += delta;
-  // Axes with one rank say nothing, and rows do not start anywhere else when tp has one rank.
-  if (name == "once_axes" && instruction.integers[k] >= 0 &&
-      instruction.integers[k] < (1 << kAxisCount)) {
-    result.harmless = true;
-    for (Axis axis : kAllAxes) {
-      const bool changed = ((before ^ instruction.integers[k]) & AxisBit(axis)) != 0;
-      if (changed && plan.mesh[axis] > 1) result.harmless = false;
-    }
-  }
-  if (name == "row_stride") result.harmless = plan.mesh[Axis::kTp] == 1;
   return result;
 }
 
@@ -228,26 +215,22 @@ std::string SpotText(const Plan& plan, const Spot& spot) {
 }
 
 std::vector<MutationKind> InstructionMutations() {
-  constexpr const char* kIndependent =
-      "instructions that do not depend on each other may run in either order";
-  constexpr const char* kImplied = "other events and stream order already prove the order";
   return {
-      {"drop instruction", DropInstruction, nullptr},
-      {"duplicate instruction", DuplicateInstruction,
-       "doing it again gives the same result: results that are written whole, gathers, zeros"},
-      {"swap instructions", SwapInstructions, kIndependent},
-      {"move instruction", MoveInstruction, kIndependent},
-      {"drop wait", DropWait, kImplied},
-      {"drop record", DropRecord, kImplied},
-      {"drop all waits", DropAllWaits, "all work is on one stream"},
-      {"change wait", ChangeWait, kImplied},
-      {"change stream", ChangeStream, kImplied},
-      {"change group", ChangeGroup, nullptr},
-      {"change opcode", ChangeOpcode, nullptr},
-      {"change integer", ChangeInteger, nullptr},
-      {"swap integers", SwapIntegers, nullptr},
-      {"change real", ChangeReal, nullptr},
-      {"turn transfer", TurnTransfer, nullptr},
+      {"drop instruction", DropInstruction},
+      {"duplicate instruction", DuplicateInstruction},
+      {"swap instructions", SwapInstructions},
+      {"move instruction", MoveInstruction},
+      {"drop wait", DropWait},
+      {"drop record", DropRecord},
+      {"drop all waits", DropAllWaits},
+      {"change wait", ChangeWait},
+      {"change stream", ChangeStream},
+      {"change group", ChangeGroup},
+      {"change opcode", ChangeOpcode},
+      {"change integer", ChangeInteger},
+      {"swap integers", SwapIntegers},
+      {"change real", ChangeReal},
+      {"turn transfer", TurnTransfer},
   };
 }
 

@@ -11,7 +11,6 @@ struct Place {
   Spot spot;
   Instruction* instruction = nullptr;
   Operand* operand = nullptr;
-  bool scratch = false;
 };
 
 Place ChooseOperand(Plan& plan, Choice& choice) {
@@ -21,30 +20,21 @@ Place ChooseOperand(Plan& plan, Choice& choice) {
   place.instruction = &plan.blocks[place.spot.block].instructions[place.spot.instruction];
   const int64_t k = choice.Below(static_cast<int64_t>(place.instruction->operands.size()));
   place.operand = &place.instruction->operands[k];
-  const std::string& name = TraitsOf(place.instruction->opcode).operands[k].name;
-  place.scratch = name == "workspace" || name == "scratch";
   return place;
 }
 
-// Scratch may be any memory that is large enough and not in use.
 Mutated Done(const Plan& plan, const Place& place, const std::string& what) {
-  return {true, place.scratch,
-          absl::StrCat(SpotText(plan, place.spot), ", operand ",
-                       plan.buffers[place.operand->buffer].name, ": ", what)};
+  return {true, absl::StrCat(SpotText(plan, place.spot), ", operand ",
+                             plan.buffers[place.operand->buffer].name, ": ", what)};
 }
 
 Mutated ChangeBuffer(Plan& plan, Choice& choice) {
   const Place place = ChooseOperand(plan, choice);
   if (place.operand == nullptr) return {};
   const int to = static_cast<int>(choice.Below(static_cast<int64_t>(plan.buffers.size())));
-  const Buffer& from = plan.buffers[place.operand->buffer];
   const Buffer& other = plan.buffers[to];
   if (to == place.operand->buffer) return {};
   Mutated result = Done(plan, place, absl::StrCat("retargeted to ", other.name));
-  // Two names of one thing.
-  result.harmless = result.harmless || (from.pool == other.pool && from.offset == other.offset &&
-                                        from.bytes == other.bytes && from.dtype == other.dtype &&
-                                        from.layout == other.layout);
   place.operand->buffer = to;
   return result;
 }
@@ -80,9 +70,6 @@ Mutated SwapOperands(Plan& plan, Choice& choice) {
   }
   Mutated result =
       Done(plan, place, absl::StrCat("swapped with ", plan.buffers[other.buffer].name));
-  // Sums have no order.
-  result.harmless = place.instruction->opcode == Opcode::kAdd && &other != &operands[2] &&
-                    place.operand != &operands[2];
   std::swap(*place.operand, other);
   return result;
 }
@@ -125,57 +112,35 @@ Mutated ChangeShardStride(Plan& plan, Choice& choice) {
   const int64_t delta = kDeltas[choice.Below(4)];
   Mutated result = Done(plan, place, absl::StrCat("shard stride += ", delta));
   place.operand->shard_stride += delta;
-  // With one shard nothing is multiplied by the stride.
-  result.harmless = result.harmless || plan.mesh[Axis::kDpShard] == 1;
   return result;
 }
 
 // A buffer that some instruction uses.
-Buffer* ChooseBuffer(Plan& plan, Choice& choice, bool* scratch) {
+Buffer* ChooseBuffer(Plan& plan, Choice& choice) {
   const Place place = ChooseOperand(plan, choice);
   if (place.operand == nullptr) return nullptr;
-  *scratch = place.scratch;
   return &plan.buffers[place.operand->buffer];
 }
 
 Mutated ChangeBufferOffset(Plan& plan, Choice& choice) {
-  bool scratch = false;
-  Buffer* buffer = ChooseBuffer(plan, choice, &scratch);
+  Buffer* buffer = ChooseBuffer(plan, choice);
   if (buffer == nullptr) return {};
   const int64_t delta = choice.Below(2) == 0 ? 64 : -64;
   buffer->offset += delta;
-  return {true, scratch, absl::StrCat("buffer ", buffer->name, " moved by ", delta)};
-}
-
-// Whether instructions do nothing with a buffer but fill it with zeros, which are zeros in any
-// layout and type.
-bool IsOnlyZeroed(const Plan& plan, const Buffer* buffer) {
-  bool only = true;
-  for (const Block& block : plan.blocks) {
-    for (const Instruction& instruction : block.instructions) {
-      for (const Operand& operand : instruction.operands) {
-        if (&plan.buffers[operand.buffer] != buffer) continue;
-        only = only && instruction.opcode == Opcode::kZero;
-      }
-    }
-  }
-  return only;
+  return {true, absl::StrCat("buffer ", buffer->name, " moved by ", delta)};
 }
 
 Mutated ChangeBufferType(Plan& plan, Choice& choice) {
-  bool scratch = false;
-  Buffer* buffer = ChooseBuffer(plan, choice, &scratch);
+  Buffer* buffer = ChooseBuffer(plan, choice);
   if (buffer == nullptr) return {};
   const DType dtype = static_cast<DType>(choice.Below(5));
   if (dtype == buffer->dtype) return {};
   buffer->dtype = dtype;
-  return {true, scratch || IsOnlyZeroed(plan, buffer),
-          absl::StrCat("buffer ", buffer->name, " of ", DTypeName(dtype))};
+  return {true, absl::StrCat("buffer ", buffer->name, " of ", DTypeName(dtype))};
 }
 
 Mutated ChangeBufferLayout(Plan& plan, Choice& choice) {
-  bool scratch = false;
-  Buffer* buffer = ChooseBuffer(plan, choice, &scratch);
+  Buffer* buffer = ChooseBuffer(plan, choice);
   if (buffer == nullptr) return {};
   AxisLayout& layout = buffer->layout[kAllAxes[choice.Below(kAxisCount)]];
   const AxisLayout before = layout;
@@ -184,37 +149,32 @@ Mutated ChangeBufferLayout(Plan& plan, Choice& choice) {
                                 AxisLayout::PartialMax()};
   layout = layouts[choice.Below(5)];
   if (layout == before) return {};
-  return {true, scratch || IsOnlyZeroed(plan, buffer),
-          absl::StrCat("buffer ", buffer->name, " declared ", LayoutText(buffer->layout))};
+  return {true, absl::StrCat("buffer ", buffer->name, " declared ", LayoutText(buffer->layout))};
 }
 
 Mutated ChangeBufferShape(Plan& plan, Choice& choice) {
-  bool scratch = false;
-  Buffer* buffer = ChooseBuffer(plan, choice, &scratch);
+  Buffer* buffer = ChooseBuffer(plan, choice);
   if (buffer == nullptr || buffer->shape.empty()) return {};
   int64_t& size = buffer->shape[choice.Below(static_cast<int64_t>(buffer->shape.size()))];
   size += choice.Below(2) == 0 ? 1 : size;
-  return {true, false, absl::StrCat("buffer ", buffer->name, " of another shape")};
+  return {true, absl::StrCat("buffer ", buffer->name, " of another shape")};
 }
 
 }  // namespace
 
 std::vector<MutationKind> OperandMutations() {
   return {
-      {"change buffer", ChangeBuffer, nullptr},
-      {"change to similar buffer", ChangeToSimilarBuffer,
-       "a result may go to other memory of its slot that nothing else uses in between, when the "
-       "readers are those of that memory"},
-      {"swap operands", SwapOperands, nullptr},
-      {"change binding", ChangeBinding, nullptr},
-      {"change offset", ChangeOffset, nullptr},
-      {"change bytes", ChangeBytes, nullptr},
-      {"change shard stride", ChangeShardStride, nullptr},
-      {"change buffer offset", ChangeBufferOffset,
-       "all uses of the buffer move with it, to memory of its slot that is free"},
-      {"change buffer type", ChangeBufferType, nullptr},
-      {"change buffer layout", ChangeBufferLayout, nullptr},
-      {"change buffer shape", ChangeBufferShape, nullptr},
+      {"change buffer", ChangeBuffer},
+      {"change to similar buffer", ChangeToSimilarBuffer},
+      {"swap operands", SwapOperands},
+      {"change binding", ChangeBinding},
+      {"change offset", ChangeOffset},
+      {"change bytes", ChangeBytes},
+      {"change shard stride", ChangeShardStride},
+      {"change buffer offset", ChangeBufferOffset},
+      {"change buffer type", ChangeBufferType},
+      {"change buffer layout", ChangeBufferLayout},
+      {"change buffer shape", ChangeBufferShape},
   };
 }
 

@@ -35,7 +35,7 @@ Mutated Done(const Plan& plan, const CallPlace& place, const std::string& what) 
   const char* block = call.block >= 0 && call.block < static_cast<int64_t>(plan.blocks.size())
                           ? plan.blocks[call.block].name.c_str()
                           : "?";
-  return {true, false,
+  return {true,
           absl::StrCat("stage ", place.stage, ", ",
                        ProgramName(static_cast<ProgramKind>(place.program)), ", call of ", block,
                        " layer=", call.layer, " microbatch=", call.microbatch, ": ", what)};
@@ -45,7 +45,6 @@ Mutated DropCall(Plan& plan, Choice& choice) {
   const CallPlace place = ChooseCall(plan, choice);
   if (place.repeat == nullptr) return {};
   Mutated result = Done(plan, place, "dropped");
-  result.harmless = plan.blocks[place.repeat->calls[place.call].block].instructions.empty();
   place.repeat->calls.erase(place.repeat->calls.begin() + place.call);
   return result;
 }
@@ -143,9 +142,6 @@ Mutated ChangeMicrobatchStep(Plan& plan, Choice& choice) {
   const CallPlace place = ChooseCall(plan, choice);
   if (place.repeat == nullptr) return {};
   Mutated result = Done(plan, place, "another step of microbatches");
-  bool about_one = false;
-  for (const Call& call : place.repeat->calls) about_one = about_one || call.microbatch >= 0;
-  result.harmless = place.repeat->count <= 1 || !about_one;
   place.repeat->microbatch_step += choice.Below(2) == 0 ? 1 : -1;
   return result;
 }
@@ -153,21 +149,12 @@ Mutated ChangeMicrobatchStep(Plan& plan, Choice& choice) {
 }  // namespace
 
 std::vector<MutationKind> ProgramMutations() {
-  constexpr const char* kIndependent = "calls that do not depend on each other may be exchanged";
   return {
-      {"drop call", DropCall, nullptr},
-      {"duplicate call", DuplicateCall,
-       "blocks that write their results whole may run again: zeros, gathers, casts, evaluation"},
-      {"swap calls", SwapCalls, kIndependent},
-      {"swap neighbouring calls", SwapNeighbours, kIndependent},
-      {"change block", ChangeBlock, nullptr},
-      {"change slot", ChangeSlot, "scratch and results may go to any slot that is free"},
-      {"change layer", ChangeLayer,
-       "of a block that is not about a layer, where the number is a label"},
-      {"change microbatch", ChangeMicrobatch,
-       "of a block that loads no data: the number is checked against the data, not needed"},
-      {"change count", ChangeCount, "repeats of blocks that may run again"},
-      {"change microbatch step", ChangeMicrobatchStep, nullptr},
+      {"drop call", DropCall},       {"duplicate call", DuplicateCall},
+      {"swap calls", SwapCalls},     {"swap neighbouring calls", SwapNeighbours},
+      {"change block", ChangeBlock}, {"change slot", ChangeSlot},
+      {"change layer", ChangeLayer}, {"change microbatch", ChangeMicrobatch},
+      {"change count", ChangeCount}, {"change microbatch step", ChangeMicrobatchStep},
   };
 }
 

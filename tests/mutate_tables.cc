@@ -18,42 +18,31 @@ Mutated ChangeMesh(Plan& plan, Choice& choice) {
   const int64_t size = sizes[choice.Below(6)];
   if (size == plan.mesh.size[axis]) return {};
   plan.mesh.size[axis] = size;
-  return {true, false, absl::StrCat("axis ", axis, " of size ", size)};
+  return {true, absl::StrCat("axis ", axis, " of size ", size)};
 }
 
 Mutated ChangeMicrobatches(Plan& plan, Choice& choice) {
   plan.microbatches += choice.Below(2) == 0 ? 1 : -1;
-  return {true, false, "another number of microbatches"};
+  return {true, "another number of microbatches"};
 }
 
 Mutated ChangeGroupAxes(Plan& plan, Choice& choice) {
   if (plan.groups.empty()) return {};
   GroupKind& group = ChooseFrom(plan.groups, choice);
-  const GroupKind before = group;
   if (choice.Below(4) == 0) {
     group.pipeline_ends = !group.pipeline_ends;
   } else {
     group.axes = static_cast<AxisSet>(group.axes ^ (1u << choice.Below(kAxisCount)));
   }
-  Mutated result{true, false, absl::StrCat("group ", group.name, " of other members")};
-  if (group.axes != 0 && (!group.pipeline_ends || (group.axes & AxisBit(Axis::kPp)) != 0)) {
-    result.harmless = AllGroups(plan.mesh, group) == AllGroups(plan.mesh, before);
-  }
+  Mutated result{true, absl::StrCat("group ", group.name, " of other members")};
   return result;
-}
-
-bool IsUsed(const Plan& plan, int pool) {
-  for (const RankClass& rank_class : plan.classes) {
-    if (rank_class.pool_slots[pool] > 0 && plan.pools[pool].stride > 0) return true;
-  }
-  return false;
 }
 
 Mutated ChangePoolStride(Plan& plan, Choice& choice) {
   const int64_t index = choice.Below(static_cast<int64_t>(plan.pools.size()));
   constexpr int64_t kDeltas[] = {64, -64, 1, int64_t{1} << 55};
   plan.pools[index].stride += kDeltas[choice.Below(4)];
-  return {true, !IsUsed(plan, static_cast<int>(index)),
+  return {true,
           absl::StrCat("stride ", plan.pools[index].stride, " of pool ", plan.pools[index].name)};
 }
 
@@ -62,7 +51,7 @@ Mutated ChangePoolKind(Plan& plan, Choice& choice) {
   const MemoryKind kind = static_cast<MemoryKind>(choice.Below(kMemoryKindCount));
   if (kind == plan.pools[index].kind) return {};
   plan.pools[index].kind = kind;
-  return {true, !IsUsed(plan, static_cast<int>(index)),
+  return {true,
           absl::StrCat("pool ", plan.pools[index].name, " in the arena of ", MemoryKindName(kind))};
 }
 
@@ -71,10 +60,8 @@ Mutated ChangePoolBase(Plan& plan, Choice& choice) {
   const int64_t pool = choice.Below(static_cast<int64_t>(plan.pools.size()));
   constexpr int64_t kDeltas[] = {64, -64, 1, 4096};
   rank_class.pool_bases[pool] += kDeltas[choice.Below(4)];
-  const bool empty = rank_class.pool_slots[pool] == 0 || plan.pools[pool].stride == 0;
-  return {true, empty,
-          absl::StrCat("stage ", rank_class.stage, ": pool ", plan.pools[pool].name, " at ",
-                       rank_class.pool_bases[pool])};
+  return {true, absl::StrCat("stage ", rank_class.stage, ": pool ", plan.pools[pool].name, " at ",
+                             rank_class.pool_bases[pool])};
 }
 
 Mutated ChangePoolSlots(Plan& plan, Choice& choice) {
@@ -82,18 +69,16 @@ Mutated ChangePoolSlots(Plan& plan, Choice& choice) {
   const int64_t pool = choice.Below(static_cast<int64_t>(plan.pools.size()));
   constexpr int32_t kDeltas[] = {1, -1, 1 << 30};
   rank_class.pool_slots[pool] += kDeltas[choice.Below(3)];
-  return {true, plan.pools[pool].stride == 0,
-          absl::StrCat("stage ", rank_class.stage, ": pool ", plan.pools[pool].name, " with ",
-                       rank_class.pool_slots[pool], " slots")};
+  return {true, absl::StrCat("stage ", rank_class.stage, ": pool ", plan.pools[pool].name, " with ",
+                             rank_class.pool_slots[pool], " slots")};
 }
 
 Mutated ChangeArena(Plan& plan, Choice& choice) {
   RankClass& rank_class = ChooseFrom(plan.classes, choice);
   const int64_t kind = choice.Below(kMemoryKindCount);
   rank_class.arena_bytes[kind] += choice.Below(2) == 0 ? 64 : -64;
-  return {true, false,
-          absl::StrCat("stage ", rank_class.stage, ": arena ", kind, " of ",
-                       rank_class.arena_bytes[kind])};
+  return {true, absl::StrCat("stage ", rank_class.stage, ": arena ", kind, " of ",
+                             rank_class.arena_bytes[kind])};
 }
 
 Mutated ChangeEvent(Plan& plan, Choice& choice) {
@@ -104,15 +89,7 @@ Mutated ChangeEvent(Plan& plan, Choice& choice) {
   } else {
     event.pool = (event.pool + 1) % static_cast<int>(plan.pools.size());
   }
-  bool used = false;
-  for (const Block& block : plan.blocks) {
-    for (const Instruction& instruction : block.instructions) {
-      for (const EventRef& ref : instruction.records) {
-        used = used || &plan.events[ref.event] == &event;
-      }
-    }
-  }
-  return {true, !used, absl::StrCat("event ", event.name, " of another stream or pool")};
+  return {true, absl::StrCat("event ", event.name, " of another stream or pool")};
 }
 
 Mutated ChangeLayers(Plan& plan, Choice& choice) {
@@ -134,7 +111,7 @@ Mutated ChangeLayers(Plan& plan, Choice& choice) {
       if (layers.size() < 2) return {};
       std::swap(layers[i], layers[(i + 1) % static_cast<int64_t>(layers.size())]);
   }
-  return {true, false, absl::StrCat("stage ", rank_class.stage, " holds other layers")};
+  return {true, absl::StrCat("stage ", rank_class.stage, " holds other layers")};
 }
 
 Mutated ChangeStage(Plan& plan, Choice& choice) {
@@ -149,12 +126,11 @@ Mutated ChangeStage(Plan& plan, Choice& choice) {
     default:
       rank_class.has_head = !rank_class.has_head;
   }
-  return {true, false, "a stage of another role"};
+  return {true, "a stage of another role"};
 }
 
 Mutated ChangeUnit(Plan& plan, Choice& choice) {
   Unit& unit = ChooseFrom(plan.units, choice);
-  bool harmless = false;
   switch (choice.Below(7)) {
     case 0:
       unit.elements += plan.mesh[Axis::kDpShard] * 64;
@@ -176,9 +152,8 @@ Mutated ChangeUnit(Plan& plan, Choice& choice) {
       break;
     default:
       unit.master_shard_stride += 64;
-      harmless = plan.mesh[Axis::kDpShard] == 1;
   }
-  return {true, harmless, absl::StrCat("unit ", unit.name, " changed")};
+  return {true, absl::StrCat("unit ", unit.name, " changed")};
 }
 
 Mutated ChangeParameter(Plan& plan, Choice& choice) {
@@ -200,12 +175,12 @@ Mutated ChangeParameter(Plan& plan, Choice& choice) {
       if (plan.units.size() < 2) return {};
       parameter.unit = (parameter.unit + 1) % static_cast<int>(plan.units.size());
   }
-  return {true, false, absl::StrCat("parameter ", parameter.name, " changed")};
+  return {true, absl::StrCat("parameter ", parameter.name, " changed")};
 }
 
 Mutated DropParameter(Plan& plan, Choice& choice) {
   const int64_t i = choice.Below(static_cast<int64_t>(plan.params.size()));
-  Mutated result{true, false, absl::StrCat("parameter ", plan.params[i].name, " dropped")};
+  Mutated result{true, absl::StrCat("parameter ", plan.params[i].name, " dropped")};
   plan.params.erase(plan.params.begin() + i);
   return result;
 }
@@ -214,31 +189,29 @@ Mutated ChangeScalars(Plan& plan, Choice& choice) {
   int* scalars[] = {&plan.scalars.loss, &plan.scalars.grad_norm, &plan.scalars.eval_loss};
   int& scalar = *scalars[choice.Below(3)];
   const int to = static_cast<int>(choice.Below(static_cast<int64_t>(plan.buffers.size())));
-  const Buffer& from = plan.buffers[scalar];
-  const bool same = from.pool == plan.buffers[to].pool && from.offset == plan.buffers[to].offset;
   scalar = to;
-  return {true, same, absl::StrCat("a scalar is read from ", plan.buffers[to].name)};
+  return {true, absl::StrCat("a scalar is read from ", plan.buffers[to].name)};
 }
 
 }  // namespace
 
 std::vector<MutationKind> TableMutations() {
   return {
-      {"change mesh", ChangeMesh, nullptr},
-      {"change microbatches", ChangeMicrobatches, nullptr},
-      {"change group axes", ChangeGroupAxes, "no instruction of the plan uses the group"},
-      {"change pool stride", ChangePoolStride, nullptr},
-      {"change pool kind", ChangePoolKind, nullptr},
-      {"change pool base", ChangePoolBase, nullptr},
-      {"change pool slots", ChangePoolSlots, nullptr},
-      {"change arena", ChangeArena, nullptr},
-      {"change event", ChangeEvent, nullptr},
-      {"change layers", ChangeLayers, nullptr},
-      {"change stage", ChangeStage, nullptr},
-      {"change unit", ChangeUnit, nullptr},
-      {"change parameter", ChangeParameter, nullptr},
-      {"drop parameter", DropParameter, nullptr},
-      {"change scalars", ChangeScalars, nullptr},
+      {"change mesh", ChangeMesh},
+      {"change microbatches", ChangeMicrobatches},
+      {"change group axes", ChangeGroupAxes},
+      {"change pool stride", ChangePoolStride},
+      {"change pool kind", ChangePoolKind},
+      {"change pool base", ChangePoolBase},
+      {"change pool slots", ChangePoolSlots},
+      {"change arena", ChangeArena},
+      {"change event", ChangeEvent},
+      {"change layers", ChangeLayers},
+      {"change stage", ChangeStage},
+      {"change unit", ChangeUnit},
+      {"change parameter", ChangeParameter},
+      {"drop parameter", DropParameter},
+      {"change scalars", ChangeScalars},
   };
 }
 

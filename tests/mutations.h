@@ -25,18 +25,14 @@ class Choice {
 
 // What one mutation did.
 struct Mutated {
-  bool applied = false;   // false: the plan has nothing of the kind, or the change would be none
-  bool harmless = false;  // the mutation is known not to change what the plan does
-  std::string text;       // "block layer_forward, instruction 3: operand 1 offset += 64"
+  bool applied = false;  // false: the plan has nothing of the kind, or the change would be none
+  std::string text;      // "block layer_forward, instruction 3: operand 1 offset += 64"
 };
 
 // One way to spoil a plan.
 struct MutationKind {
   const char* name;
   Mutated (*apply)(Plan& plan, Choice& choice);
-  // Why a mutation of this kind may leave a plan right; nullptr: it must be refused unless it says
-  // that it is harmless.
-  const char* survives_because;
 };
 
 // All kinds, by the part of the plan that they change.
@@ -44,6 +40,7 @@ std::vector<MutationKind> InstructionMutations();
 std::vector<MutationKind> OperandMutations();
 std::vector<MutationKind> ProgramMutations();
 std::vector<MutationKind> TableMutations();
+std::vector<MutationKind> ContentMutations();
 
 // An instruction of a block that some program calls.
 struct Spot {
