@@ -106,7 +106,18 @@ std::string OwnedRun::NewestCheckpoint() const {
   return newest.has_value() ? newest->path : "";
 }
 
+int64_t OwnedRun::CodeAfter(const RunFault& fault, std::string* notice) {
+  RunFault counted = fault;
+  const std::optional<CheckpointEntry> newest =
+      planc::NewestCheckpoint(folders_.checkpoints, {start_.id, start_.adopts_unidentified});
+  counted.checkpoint_step = newest.has_value() ? newest->step : 0;
+  record_.fault = CountedFault(counted, record_.fault);
+  *notice = RepetitionText(*record_.fault);
+  return CodeOfFault(*record_.fault);
+}
+
 absl::Status OwnedRun::End(int64_t exit_code) {
+  if (exit_code == kExitOk || exit_code == kExitStopped) record_.fault.reset();
   if (start_.complete) return absl::OkStatus();
   PLANC_RETURN_IF_ERROR(CheckStillOwned(start_));
   const std::optional<CheckpointEntry> newest =

@@ -55,6 +55,10 @@ class OwnedRun {
   const RunRecord& record() const { return record_; }
   const RunFolders& folders() const { return folders_; }
 
+  // The exit code of a run that `fault` has ended: the fault's, or one that does not ask for
+  // another try where run.json shows that the same has happened before (CodeOfFault). `notice`
+  // says why, or is empty. End writes the fault.
+  int64_t CodeAfter(const RunFault& fault, std::string* notice);
   // Writes into run.json how the run has ended.
   absl::Status End(int64_t exit_code);
   // The newest of its checkpoints; empty when there is none.

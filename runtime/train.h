@@ -33,6 +33,9 @@ struct RunOptions {
   // which is asked on rank 0 once all ranks have met.
   std::optional<RunStart> run;
   std::function<absl::StatusOr<RunStart>()> begin_run;
+  // Whether the ranks of this rank's machine fit into its memory, asked once all ranks have met and
+  // before one allocates; null where that is known. Its error ends every rank.
+  std::function<absl::Status()> check_memory;
   StallRule stall;                                       // of the programs
   absl::Duration agreement_timeout = absl::Minutes(10);  // of the ranks, e.g. on a checkpoint
   absl::Duration connect_timeout = absl::Minutes(2);     // until every rank is there

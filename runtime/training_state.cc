@@ -40,6 +40,8 @@ GroupOptions GroupOptionsOf(const RunOptions& options) {
 absl::StatusOr<RunStart> AgreeOnRun(const RunOptions& options, Groups* groups,
                                     Agreement& agreement) {
   if (options.run.has_value()) return *options.run;
+  PLANC_RETURN_IF_ERROR(
+      agreement.AllOk(options.check_memory ? options.check_memory() : absl::OkStatus()));
   PLANC_ASSIGN_OR_RETURN(RunStart run,
                          AgreeOnRun(options.begin_run, &groups->control(), agreement));
   if (run.complete) PLANC_RETURN_IF_ERROR(groups->Shutdown());

@@ -179,6 +179,20 @@ TEST_F(ExitCodesTest, TooManyOpenFilesIsTwo) {
   });
 }
 
+TEST_F(ExitCodesTest, RanksThatWouldNotFitAreNotStarted) {
+  const std::string larger = " --set model.hidden=512 --set model.ffn_hidden=2048 --fresh";
+  const auto limit_memory = [](int resource, rlim_t bytes) {
+    const rlimit limit{bytes, bytes};
+    setrlimit(static_cast<__rlimit_resource>(resource), &limit);
+  };
+  Expect(3, "run two.yaml" + larger, "by RLIMIT_DATA (ulimit -d)",
+         [&] { limit_memory(RLIMIT_DATA, rlim_t{64} << 20); });
+  Expect(3, "run job.yaml" + larger, "the 1 rank of this machine would not fit into its memory",
+         [&] { limit_memory(RLIMIT_DATA, rlim_t{64} << 20); });
+  EXPECT_FALSE(std::filesystem::exists(run_.folder() + "/run/run.json"));
+  Expect(0, "run two.yaml", "", [&] { limit_memory(RLIMIT_DATA, rlim_t{1} << 40); });
+}
+
 TEST_F(ExitCodesTest, ALostRankIsSeven) {
   run_.Start({"run", "two.yaml", "--set", "run.steps=1000000"});
   ASSERT_TRUE(run_.Await([&] { return run_.RowsOfMetrics() >= 1; })) << run_.Output();

@@ -19,6 +19,7 @@
 #include "planc/flags.h"
 #include "planc/go_on.h"
 #include "planc/load_plan.h"
+#include "planc/node_memory.h"
 #include "planc/restart_points.h"
 #include "planc/resume_before_run.h"
 #include "planc/run_deadlines.h"
@@ -31,7 +32,9 @@
 #include "runtime/launch/launch.h"
 #include "runtime/launch/local_launcher.h"
 #include "runtime/launch/placement.h"
+#include "runtime/launch/run_fault.h"
 #include "runtime/launch/signals.h"
+#include "runtime/launch/step_page.h"
 #include "runtime/owned_run.h"
 #include "runtime/step/profile_trace.h"
 #include "runtime/train.h"
@@ -50,6 +53,7 @@ struct RunArguments {
   std::vector<std::string> sets;
   RunOptions options;
   bool fresh = false;
+  bool check_memory = true;
 };
 
 int Report(const absl::Status& status, std::ostream& err) {
@@ -70,6 +74,7 @@ absl::StatusOr<RunArguments> ReadArguments(const std::vector<std::string>& args)
   arguments.input = flags->positional[0];
   arguments.sets = flags->All("--set");
   arguments.fresh = flags->Has("--fresh");
+  arguments.check_memory = !flags->Has("--no-memory-check");
   arguments.options.profile = flags->Has("--profile");
   arguments.options.base_directory = flags->Get("--base");
   const absl::StatusOr<host::InstructionSet> instruction_set =
@@ -142,7 +147,8 @@ absl::Status MergeTraces(int64_t ranks, const std::string& directory) {
 }
 
 // Writes the plan where every rank reads it, and starts one process for each.
-absl::StatusOr<int> StartRanks(const Plan& plan, const RunOptions& options, const OwnedRun& run) {
+absl::StatusOr<int> StartRanks(const Plan& plan, const RunOptions& options, const OwnedRun& run,
+                               RunFault* fault) {
   const std::string& directory = run.folders().run;
   const absl::StatusOr<std::string> bytes = SerializePlan(plan);
   if (!bytes.ok()) return bytes.status();
@@ -165,7 +171,7 @@ absl::StatusOr<int> StartRanks(const Plan& plan, const RunOptions& options, cons
   launch.run = RunStartText(run.start());
   launch.restarts = plan.job.run().restarts();
   launch.restart_point = [&run] { return NewestRestartPoint(run); };
-  const absl::StatusOr<int> ended = LaunchLocal(launch);
+  const absl::StatusOr<int> ended = LaunchLocal(launch, fault);
   if (!options.profile || !ended.ok() || *ended != kExitOk) return ended;
   const absl::Status merged = MergeTraces(launch.world_size, directory);
   if (!merged.ok()) return merged;
@@ -220,20 +226,36 @@ class SpokenRun {
   int Run() {
     if (launch_.source != LaunchSource::kAlone) {  // rank 0: the others must be there first
       options_.begin_run = [this] { return Begin(); };
-      return End(TrainHere(plan_, launch_, options_, out_, err_));
+      return TrainAsRank();
     }
     const absl::StatusOr<RunStart> start = Begin();
     if (!start.ok()) return Report(start.status(), err_);
     if (start->complete) return End(kExitOk);
     if (plan_.mesh.WorldSize() == 1 && plan_.job.run().restarts() == 0) {
       options_.run = *start;
-      return End(TrainHere(plan_, launch_, options_, out_, err_));
+      return TrainAsRank();
     }
-    const absl::StatusOr<int> ended = StartRanks(plan_, options_, *run_);
-    return End(ended.ok() ? *ended : Report(ended.status(), err_));
+    RunFault fault;
+    const absl::StatusOr<int> ended = StartRanks(plan_, options_, *run_, &fault);
+    return End(ended.ok() ? *ended : Report(ended.status(), err_), fault);
   }
 
  private:
+  // Trains in this process; the fault of a lost peer is the same again in the same step.
+  int TrainAsRank() {
+    const absl::StatusOr<StepPage> steps = StepPage::Create(launch_.world_size);
+    if (!steps.ok()) return Report(steps.status(), err_);
+    LaunchConfig launch = launch_;
+    launch.step_page = dup(steps->descriptor());
+    RunFault fault;
+    const int code = TrainHere(plan_, launch, options_, out_, err_);
+    if (code == kExitPeerLost) {
+      fault.code = code;
+      fault.step = steps->StepOf(launch_.rank);
+    }
+    return End(code, fault);
+  }
+
   absl::StatusOr<RunStart> Begin() {
     absl::StatusOr<std::unique_ptr<OwnedRun>> run = OwnedRun::Begin(plan_, request_);
     if (!run.ok()) return run.status();
@@ -242,8 +264,13 @@ class SpokenRun {
     return run_->start();
   }
 
-  int End(int code) {
+  int End(int code, const RunFault& fault = {}) {
     if (run_ == nullptr) return code;
+    if (code == kExitPeerLost && fault.code == kExitPeerLost) {
+      std::string notice;
+      code = static_cast<int>(run_->CodeAfter(fault, &notice));
+      if (!notice.empty()) err_ << Wrap(absl::StrCat("planc run: ", notice), 2) << "\n";
+    }
     const absl::Status recorded = run_->End(code);
     if (!recorded.ok()) err_ << Wrap(absl::StrCat("planc run: ", recorded.message()), 2) << "\n";
     out_ << EndText(*run_, code) << std::flush;
@@ -294,6 +321,17 @@ int RunRun(const std::vector<std::string>& args, std::ostream& out, std::ostream
     const int resumable = CheckResumeBeforeRun(arguments->input, loaded, options.base_directory,
                                                &options.resume_from, err);
     if (resumable != kExitOk) return resumable;
+  }
+
+  // Before anything is allocated: here for the ranks that this process starts, else by one rank of
+  // each machine once all are there.
+  if (arguments->check_memory && launch->source == LaunchSource::kAlone) {
+    const absl::Status fits = CheckNodeMemory(plan, *launch, /*running=*/false, BoundsHere());
+    if (!fits.ok()) return Report(fits, err);
+  } else if (arguments->check_memory && launch->local_rank == 0) {
+    options.check_memory = [&plan, &launch] {
+      return CheckNodeMemory(plan, *launch, /*running=*/true, BoundsHere());
+    };
   }
 
   // Whoever speaks for the job reads the data once, before anything is started.

@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "compiler/spec/job_schema.h"
 #include "planc/device_memory.h"
+#include "planc/node_memory.h"
 #include "planc/show/comm_table.h"
 #include "planc/show/show.h"
 #include "planc/text.h"
@@ -63,6 +64,11 @@ std::string MemoryLine(const Plan& plan, int64_t largest) {
   }
   if (pinned > 0 && !IsDeviceMemory(plan, MemoryKind::kHostPinned)) {
     absl::StrAppend(&line, ", and ", BytesText(pinned), " of host memory");
+  }
+  if (plan.job.cluster().device() == "host") {
+    const NodeMemory node = FullestNodeMemory(plan);
+    absl::StrAppend(&line, "; ", BytesText(node.total_bytes), " of a machine's memory for ",
+                    Counted(node.ranks, "rank"));
   }
   return line;
 }

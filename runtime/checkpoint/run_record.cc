@@ -43,6 +43,36 @@ bool IsId(const std::string& id) {
   return id.size() == 16 && id.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
 
+// The numbers of a fault, by name. X(name, field).
+#define PLANC_FAULT_FIELDS(X)           \
+  X("step", step)                       \
+  X("code", code)                       \
+  X("signal", signal)                   \
+  X("checkpoint_step", checkpoint_step) \
+  X("times", times)
+
+std::optional<RunFault> ReadFault(const Json& json) {
+  const Json* const entry = FindField(json, "fault");
+  if (entry == nullptr || !entry->is_object()) return std::nullopt;
+  RunFault fault;
+  bool whole = true;
+#define PLANC_READ_FAULT(name, field) whole = whole && ReadField(*entry, name, &fault.field);
+  PLANC_FAULT_FIELDS(PLANC_READ_FAULT)
+#undef PLANC_READ_FAULT
+  const Json* const memory = FindField(*entry, "out_of_memory");
+  fault.out_of_memory = memory != nullptr && memory->is_boolean() && memory->get<bool>();
+  return whole ? std::optional(fault) : std::nullopt;
+}
+
+nlohmann::ordered_json FaultJson(const RunFault& fault) {
+  nlohmann::ordered_json json;
+#define PLANC_WRITE_FAULT(name, field) json[name] = fault.field;
+  PLANC_FAULT_FIELDS(PLANC_WRITE_FAULT)
+#undef PLANC_WRITE_FAULT
+  json["out_of_memory"] = fault.out_of_memory;
+  return json;
+}
+
 bool Parse(const Json& json, RunRecord* record) {
   std::string format;
   const Json* const job = FindField(json, "job");
@@ -60,6 +90,7 @@ bool Parse(const Json& json, RunRecord* record) {
   if (!whole) return false;
   int64_t code = 0;
   if (ReadField(json, "exit_code", &code)) record->exit_code = code;
+  record->fault = ReadFault(json);
   return true;
 }
 
@@ -110,6 +141,7 @@ absl::Status WriteRunRecord(const std::string& directory, const RunRecord& recor
   json["last_step"] = record.last_step;
   json["exit_code"] = nullptr;
   if (record.exit_code.has_value()) json["exit_code"] = *record.exit_code;
+  if (record.fault.has_value()) json["fault"] = FaultJson(*record.fault);
   json["began"] = record.began;
   json["starts"] = record.starts;
   json["checkpoint_directory"] = record.checkpoint_directory;

@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "runtime/launch/run_fault.h"
 #include "schemas/job.pb.h"
 
 namespace planc {
@@ -44,6 +45,7 @@ struct RunRecord {
   RunState state = RunState::kRunning;
   int64_t last_step = 0;             // steps done when it last ended
   std::optional<int64_t> exit_code;  // of its last end; nothing while it runs
+  std::optional<RunFault> fault;     // what ended it, when another try was worth it
 };
 
 // A new id.

@@ -26,11 +26,6 @@ bool IsDeterministic(const AttemptEnd& end) {
   return end.exit.signal == 0 && end.code != kExitPeerLost;
 }
 
-bool SameFault(const AttemptEnd& a, const AttemptEnd& b) {
-  return a.rank == b.rank && a.step == b.step && a.exit.code == b.exit.code &&
-         a.exit.signal == b.exit.signal;
-}
-
 // Decides after each fault whether to start the ranks again.
 class RestartPolicy {
  public:
@@ -39,14 +34,15 @@ class RestartPolicy {
 
   // The pause before the next attempt, or nothing when this fault ends the run; says why.
   std::optional<absl::Duration> Decide(const AttemptEnd& end) {
-    if (options_.restarts == 0) return std::nullopt;
     RestartPoint newest = FindPoint();
     if (newest.identity != point_.identity) {
       used_ = 0;
-      previous_.reset();
+      fault_.reset();
     }
     point_ = std::move(newest);
-    if (previous_.has_value() && IsDeterministic(end) && SameFault(*previous_, end)) {
+    fault_ = CountedFault(end.fault, fault_);
+    if (options_.restarts == 0) return std::nullopt;
+    if (fault_->times > 1 && IsDeterministic(end)) {
       std::cerr << "planc: the same happened before, with no new checkpoint since: giving up"
                 << std::endl;
       return std::nullopt;
@@ -57,7 +53,6 @@ class RestartPolicy {
                 << "): giving up" << std::endl;
       return std::nullopt;
     }
-    previous_ = end;
     absl::Duration pause = options_.first_pause;
     for (int64_t i = 0; i < used_ && pause < options_.longest_pause; ++i) pause *= 2;
     pause = std::min(pause, options_.longest_pause);
@@ -68,6 +63,8 @@ class RestartPolicy {
   }
 
   const RestartPoint& point() const { return point_; }
+  // The last fault, with how often it happened in a row.
+  const std::optional<RunFault>& fault() const { return fault_; }
 
  private:
   RestartPoint FindPoint() const {
@@ -80,12 +77,12 @@ class RestartPolicy {
   const LocalLaunchOptions& options_;
   RestartPoint point_;
   int64_t used_ = 0;  // restarts since the last new checkpoint
-  std::optional<AttemptEnd> previous_;
+  std::optional<RunFault> fault_;
 };
 
 }  // namespace
 
-absl::StatusOr<int> LaunchLocal(const LocalLaunchOptions& options) {
+absl::StatusOr<int> LaunchLocal(const LocalLaunchOptions& options, RunFault* fault) {
   SignalQueue signals;
   RestartPolicy policy(options);
   std::vector<std::string> arguments = options.arguments;
@@ -96,6 +93,7 @@ absl::StatusOr<int> LaunchLocal(const LocalLaunchOptions& options) {
     const AttemptEnd end = ranks.Report();
     if (!MayRestart(end)) return end.code;
     const std::optional<absl::Duration> pause = policy.Decide(end);
+    if (fault != nullptr) *fault = pause.has_value() ? RunFault() : *policy.fault();
     if (!pause.has_value()) return end.code;
     const StopRequest stop = signals.AwaitStop(*pause);
     if (stop.signal != 0) {

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "runtime/launch/run_fault.h"
 
 namespace planc {
 
@@ -46,16 +47,17 @@ struct LocalLaunchOptions {
 // process, however it ends.
 //
 // Faults: when a rank is killed by a signal, or ends with code 1, 6 or 7, all ranks are started
-// again, as often as `restarts` allows. A rank that ends in the same step with the same code 1 or 6
-// as before, without a new checkpoint in between, would do so again: that is not tried. What
-// happened is told on standard error, with the last lines of the log of the rank to blame. The log
-// of an attempt is appended to that of the one before.
+// again, as often as `restarts` allows. When a rank, whichever it is, ends in the same step with
+// the same code 1 or 6 as one did before, without a new checkpoint in between, that would happen
+// again and is not tried. What happened is told on standard error, with the last lines of the log
+// of the rank to blame. The log of an attempt is appended to that of the one before.
 //
 // Returns 0 when every rank ended so; 8 when a signal ended the run and its state is on the disk;
 // 130 when a second SIGINT ended the ranks at once;
 // else the exit code of the rank that failed first and for its own reason, or 7 when a signal
-// killed it. Errors: Internal when the processes or the logs cannot be made.
-absl::StatusOr<int> LaunchLocal(const LocalLaunchOptions& options);
+// killed it. `fault`, if not null, becomes what ended the last attempt, with how often that
+// happened in a row. Errors: Internal when the processes or the logs cannot be made.
+absl::StatusOr<int> LaunchLocal(const LocalLaunchOptions& options, RunFault* fault = nullptr);
 
 }  // namespace planc
 

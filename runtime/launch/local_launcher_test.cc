@@ -139,6 +139,38 @@ TEST_F(LocalLauncherTest, GivesUpWhenTheSameFaultRepeats) {
   EXPECT_THAT(message_, HasSubstr("the same happened before"));
 }
 
+TEST_F(LocalLauncherTest, TheSameFaultOfAnotherRankIsTheSameFault) {
+  EXPECT_EQ(Launch(Restarting("take-turns", 5)), 6);
+  EXPECT_THAT(message_, HasSubstr("rank 0 failed with exit code 6 in step 6"));
+  EXPECT_THAT(message_, HasSubstr("rank 1 failed with exit code 6 in step 6"));
+  EXPECT_THAT(message_, HasSubstr("restart 1 of 5"));
+  EXPECT_THAT(message_, Not(HasSubstr("restart 2 of 5")));
+}
+
+TEST_F(LocalLauncherTest, CountsASignalThatRepeats) {
+  RunFault fault;
+  ::testing::internal::CaptureStderr();
+  const absl::StatusOr<int> code = LaunchLocal(Restarting("crash", 2), &fault);
+  const std::string message = ::testing::internal::GetCapturedStderr();
+  ASSERT_TRUE(code.ok()) << code.status();
+  EXPECT_EQ(fault.times, 3);
+  EXPECT_EQ(fault.step, 6);
+  EXPECT_EQ(fault.signal, SIGSEGV);
+  EXPECT_FALSE(fault.out_of_memory);
+  EXPECT_EQ(CodeOfFault(fault), 128 + SIGSEGV);
+  EXPECT_THAT(message, HasSubstr("a mistake in planc or in a library, or a broken machine"));
+}
+
+TEST_F(LocalLauncherTest, ARankThatIsKilledForHangingWasNotEndedByASignal) {
+  RunFault fault;
+  ::testing::internal::CaptureStderr();
+  const absl::StatusOr<int> code = LaunchLocal(Options("hang", 3), &fault);
+  ::testing::internal::GetCapturedStderr();
+  ASSERT_TRUE(code.ok()) << code.status();
+  EXPECT_EQ(fault.code, 7);
+  EXPECT_EQ(fault.signal, 0);
+}
+
 TEST_F(LocalLauncherTest, ANewCheckpointCountsFromTheStart) {
   LocalLaunchOptions options = Restarting("exit-code", 1);
   int asked = 0;

@@ -64,6 +64,7 @@ absl::Status RankAttempt::Start() {
   }
   PLANC_ASSIGN_OR_RETURN(StepPage steps, StepPage::Create(options_.world_size));
   steps_.emplace(std::move(steps));
+  kills_before_ = CountOutOfMemoryKills();
   PLANC_ASSIGN_OR_RETURN(const Socket listener, ListenOn(kLocalHost, 0));
   PLANC_ASSIGN_OR_RETURN(const int port, BoundPort(listener));
   const bool terminal = isatty(STDOUT_FILENO) == 1 && TerminalRewrites(ProcessEnvironment());
@@ -220,6 +221,21 @@ void RankAttempt::ShowEndOfLog(int64_t rank) const {
   for (const std::string& line : lines) std::cerr << "  " << line << "\n";
 }
 
+std::string RankAttempt::Blame(AttemptEnd* result) const {
+  result->rank = RankToBlame();
+  const Rank& blamed = ranks_[result->rank];
+  result->exit = *blamed.end;
+  result->code = interrupted_again_ ? 128 + SIGINT : result->exit.code;
+  result->step = steps_->StepOf(result->rank);
+  result->fault.step = result->step;
+  result->fault.code = result->exit.code;
+  if (result->exit.signal == 0 || blamed.killed_here) return "";
+  const OutOfMemoryKills kills = CountOutOfMemoryKills();
+  result->fault.signal = result->exit.signal;
+  result->fault.out_of_memory = IsOutOfMemoryKill(result->exit.signal, kills_before_, kills);
+  return SignalReason(result->exit.signal, kills_before_, kills);
+}
+
 AttemptEnd RankAttempt::Report() const {
   AttemptEnd result;
   result.asked_to_stop = !last_passed_on_.empty();
@@ -227,11 +243,8 @@ AttemptEnd RankAttempt::Report() const {
     for (const Rank& rank : ranks_) result.code = std::max(result.code, rank.end->code);
     return result;
   }
-  result.rank = RankToBlame();
+  const std::string reason = Blame(&result);
   const Rank& blamed = ranks_[result.rank];
-  result.exit = *blamed.end;
-  result.code = interrupted_again_ ? 128 + SIGINT : result.exit.code;
-  result.step = steps_->StepOf(result.rank);
   std::cerr << "planc: " << FaultText(result);
   if (blamed.killed_here) {
     std::cerr << ": it did not answer, nor end when rank " << failures_.front()
@@ -241,7 +254,7 @@ AttemptEnd RankAttempt::Report() const {
       if (!ranks_[rank].killed_here && shown++ < kLogsShown) ShowEndOfLog(rank);
     }
   } else {
-    std::cerr << "\n";
+    std::cerr << (reason.empty() ? "" : ":\n  ") << reason << "\n";
     ShowEndOfLog(result.rank);
   }
   std::vector<int64_t> others = failures_;

@@ -15,6 +15,7 @@
 #include "runtime/launch/local_launcher.h"
 #include "runtime/launch/rank_output.h"
 #include "runtime/launch/rank_process.h"
+#include "runtime/launch/run_fault.h"
 #include "runtime/launch/signal_queue.h"
 #include "runtime/launch/step_page.h"
 #include "runtime/process_group/socket.h"
@@ -27,6 +28,7 @@ struct AttemptEnd {
   int64_t rank = -1;           // the one to blame; -1 when nobody failed
   RankExit exit;               // of that rank
   int64_t step = 0;            // it was in this step, counted from 1; 0: before its first
+  RunFault fault;              // the same, for comparison; code 0 when nobody failed
   bool asked_to_stop = false;  // by a signal to the launcher
 };
 
@@ -69,6 +71,8 @@ class RankAttempt {
   // The failed rank that the others suffered from.
   int64_t RankToBlame() const;
   void ShowEndOfLog(int64_t rank) const;
+  // Completes `result` with what is known of the rank to blame; returns why a signal ended it.
+  std::string Blame(AttemptEnd* result) const;
 
   const LocalLaunchOptions& options_;
   const std::vector<std::string>& arguments_;
@@ -77,6 +81,7 @@ class RankAttempt {
   std::map<int, absl::Time> last_passed_on_;
   bool interrupted_again_ = false;  // by a second SIGINT, which does not wait for a checkpoint
   std::optional<StepPage> steps_;
+  OutOfMemoryKills kills_before_;
   std::vector<Rank> ranks_;
   std::vector<int64_t> failures_;  // ranks that failed, in the order in which they ended
   std::optional<absl::Time> kill_time_;

@@ -36,6 +36,10 @@ int RunRank(const std::string& mode, const planc::LaunchConfig& launch) {
     return 6;
   }
   if (mode == "exit-code") return 7;  // the others notice
+  if (mode == "take-turns") {  // in the same step, each time another rank is the one that fails
+    steps->Publish(launch.rank, 6);
+    return launch.rank == launch.restart % 2 ? 6 : 7;
+  }
   if (mode == "crash" && odd_one) raise(SIGSEGV);
   if (mode == "crash") SleepForEver();
   if (mode == "wait-for-signal") {

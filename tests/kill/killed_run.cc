@@ -154,8 +154,9 @@ int KilledRun::Run(int kills, int64_t ranks) {
   }
   while (true) {
     while (Alive()) absl::SleepFor(absl::Milliseconds(10));
-    if (exit_code_ != 7) return exit_code_;
-    Start();  // the last kill was one too many for the launcher
+    // The last kill was one too many for the launcher, or the third in a row in one step.
+    if (exit_code_ != 7 && exit_code_ != 128 + SIGKILL) return exit_code_;
+    Start();
   }
 }
 
