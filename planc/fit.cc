@@ -13,6 +13,7 @@
 #include "planc/commands.h"
 #include "planc/device_memory.h"
 #include "planc/text.h"
+#include "schemas/counted.h"
 
 namespace planc {
 namespace {
@@ -52,14 +53,14 @@ std::vector<std::vector<std::string>> Candidates(const proto::Job& job) {
 
 // Single changes that help, when no combination of them fits.
 std::vector<Change> HelpfulChanges(const Plan& plan, const JobLoader& load) {
-  const int64_t now = DeviceBytes(plan, FullestClass(plan));
+  const int64_t now = DeviceNeed(plan, FullestClass(plan));
   std::vector<Change> changes;
   for (const std::vector<std::string>& candidate : Candidates(plan.job)) {
     const LoadResult job = load(candidate);
     if (!job.ok) continue;
     const absl::StatusOr<Plan> changed = CompilePlan(job.spec);
     if (!changed.ok() || changed->classes.empty()) continue;
-    const int64_t bytes = DeviceBytes(*changed, FullestClass(*changed));
+    const int64_t bytes = DeviceNeed(*changed, FullestClass(*changed));
     if (bytes < now) changes.push_back({candidate, bytes, PredictedStepSeconds(*changed)});
   }
   std::stable_sort(changes.begin(), changes.end(),
@@ -70,7 +71,7 @@ std::vector<Change> HelpfulChanges(const Plan& plan, const JobLoader& load) {
 
 std::string ChangeTable(const Plan& plan, const std::vector<Change>& changes) {
   const int64_t bound = plan.job.cluster().memory();
-  const int64_t now = DeviceBytes(plan, FullestClass(plan));
+  const int64_t now = DeviceNeed(plan, FullestClass(plan));
   const double seconds = PredictedStepSeconds(plan);
   TextTable table({">saves", ">needs", ">step time", "fits", "change"});
   for (const Change& change : changes) {
@@ -91,6 +92,10 @@ std::string KindTable(const Plan& plan, const RankClass& fullest) {
     table.Add({MemoryKindName(static_cast<MemoryKind>(kind)),
                GroupedText(fullest.arena_bytes[kind]), BytesText(fullest.arena_bytes[kind]),
                GroupedText(fullest.live_bytes[kind])});
+  }
+  const DeviceReserve reserve = DeviceReserveOf(plan, fullest);
+  if (reserve.bytes > 0) {
+    table.Add({"reserve", GroupedText(reserve.bytes), BytesText(reserve.bytes), ""});
   }
   return table.Text(4);
 }
@@ -142,6 +147,14 @@ void AddNotes(const Plan& plan, const RankClass& fullest, Diagnostic* verdict) {
   verdict->notes.push_back(absl::StrCat(
       "weights, gradients and moments ", state > bound ? "alone need " : "need ", BytesText(state),
       " of the ", BytesText(bound), ", activations ", BytesText(arena(MemoryKind::kActivations))));
+  const DeviceReserve reserve = DeviceReserveOf(plan, fullest);
+  if (reserve.bytes > 0) {
+    verdict->notes.push_back(absl::StrCat(
+        BytesText(reserve.bytes),
+        " of it are a reserve for what libraries take: the CUDA context, ",
+        BytesText(kContextReserveBytes), ", and ", Counted(reserve.communicators, "communicator"),
+        " of NCCL, ", BytesText(kCommunicatorReserveBytes), " each"));
+  }
   const int64_t least = LeastNodes(job);
   if (least > job.cluster().nodes()) {
     verdict->notes.push_back(
@@ -192,7 +205,7 @@ int64_t RankBytes(const RankClass& rank_class) {
 const RankClass& FullestClass(const Plan& plan) {
   return *std::max_element(plan.classes.begin(), plan.classes.end(),
                            [&plan](const RankClass& a, const RankClass& b) {
-                             return DeviceBytes(plan, a) < DeviceBytes(plan, b);
+                             return DeviceNeed(plan, a) < DeviceNeed(plan, b);
                            });
 }
 
@@ -201,7 +214,7 @@ std::optional<FitReport> ReportMisfit(const Plan& plan, const LoadResult* job,
   const int64_t bound = plan.job.cluster().memory();
   if (bound <= 0 || plan.classes.empty()) return std::nullopt;
   const RankClass& fullest = FullestClass(plan);
-  const int64_t bytes = DeviceBytes(plan, fullest);
+  const int64_t bytes = DeviceNeed(plan, fullest);
   if (bytes <= bound) return std::nullopt;
   DiagnosticList list;
   FitReport report;

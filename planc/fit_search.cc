@@ -145,7 +145,7 @@ class FitSearch {
     --left_;
     const absl::StatusOr<Plan> plan = CompilePlan(job.spec);
     if (!plan.ok() || plan->classes.empty()) return std::nullopt;
-    const int64_t bytes = DeviceBytes(*plan, FullestClass(*plan));
+    const int64_t bytes = DeviceNeed(*plan, FullestClass(*plan));
     if (bytes > bound) return std::nullopt;
     return Trial{settings, bytes, PredictedStepSeconds(*plan)};
   }

@@ -73,7 +73,7 @@ class Writer {
     const absl::StatusOr<Plan> plan = CompilePlan(job.spec);
     if (!plan.ok()) return plan.status();
     const int64_t bound = plan->job.cluster().memory();
-    if (bound <= 0 || DeviceBytes(*plan, FullestClass(*plan)) <= bound) {
+    if (bound <= 0 || DeviceNeed(*plan, FullestClass(*plan)) <= bound) {
       return std::optional<std::string>(text);
     }
     const std::vector<FittingChange> changes =

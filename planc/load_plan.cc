@@ -15,6 +15,7 @@
 #include "compiler/pipeline.h"
 #include "compiler/spec/check_job.h"
 #include "planc/commands.h"
+#include "planc/deadline_rule.h"
 #include "planc/fit.h"
 #include "planc/text.h"
 #include "runtime/data/mapped_file.h"
@@ -155,7 +156,12 @@ int LoadPlan(const std::string& command, const std::string& path,
   const absl::StatusOr<std::string> hash = PlanHash(loaded->plan);
   if (!hash.ok()) return Fail(command, hash.status(), kExitInternal, err);
   loaded->hash = *hash;
-  return CheckFits(loaded->plan, path, sets, loaded->job ? &*loaded->job : nullptr, err);
+  const LoadResult* const job = loaded->job ? &*loaded->job : nullptr;
+  DiagnosticList deadline;
+  AddDeadlineFinding(loaded->plan, job, &deadline);
+  err << RenderText(deadline, job == nullptr ? SourceTexts() : job->sources, ShowsColour(err));
+  const int fits = CheckFits(loaded->plan, path, sets, job, err);
+  return fits == kExitOk && deadline.HasErrors() ? kExitJobError : fits;
 }
 
 }  // namespace planc

@@ -16,6 +16,7 @@
 #include "planc/check_resume.h"
 #include "planc/command/check_data.h"
 #include "planc/commands.h"
+#include "planc/deadline_rule.h"
 #include "planc/device_notice.h"
 #include "planc/fit.h"
 #include "planc/flags.h"
@@ -104,6 +105,7 @@ absl::Status CheckJob(const std::string& path, const Flags& flags, DiagnosticLis
     AddDeviceNotice(result, &found);
     const absl::StatusOr<Plan> plan = CompilePlan(result.spec);
     if (!plan.ok()) return plan.status();
+    AddDeadlineFinding(*plan, &result, &found);
     misfit = ReportMisfit(*plan, &result, LoaderOf(path, sets));
   }
   if (misfit.has_value()) {

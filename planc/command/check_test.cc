@@ -89,6 +89,14 @@ std::string WriteJob(const std::string& name, const std::string& text) {
   return path;
 }
 
+TEST(CheckTest, AStallTimeoutBelowThePredictionIsAJobError) {
+  const std::string job = WriteJob("hasty.yaml", kTooLarge);
+  const Outcome outcome =
+      Check({job, "--set", "cluster.device=host", "--set", "run.stall_timeout=1s"});
+  EXPECT_EQ(outcome.code, kExitJobError) << outcome.err;
+  EXPECT_NE(outcome.err.find("error[PL0302]"), std::string::npos) << outcome.err;
+}
+
 TEST(CheckTest, AJobThatDoesNotFitExitsWith3) {
   const std::string job = WriteJob("too_large.yaml", kTooLarge);
   const Outcome outcome = Check({job});

@@ -153,6 +153,23 @@ TEST_F(PlanCommandTest, DoesNotFitNamesTheCheapestChanges) {
   EXPECT_EQ(Invoke(RunPlan, {job_, "--set", "cluster.memory=1GiB"}).code, kExitOk);
 }
 
+// A step of this job takes days of one core.
+TEST_F(PlanCommandTest, AStallTimeoutBelowThePredictionIsRefused) {
+  const std::vector<std::string> heavy = {job_,
+                                          "--set",
+                                          "batch.sequence=1048576",
+                                          "--set",
+                                          "model.max_sequence=1048576",
+                                          "--set",
+                                          "run.stall_timeout=1s"};
+  const Result refused = Invoke(RunPlan, heavy);
+  EXPECT_EQ(refused.code, kExitJobError) << refused.err;
+  EXPECT_TRUE(Has(refused.err, "error[PL0302]: run.stall_timeout is 1.00 s")) << refused.err;
+  const Result set = Invoke(RunPlan, {job_, "--set", "run.stall_timeout=600s"});
+  EXPECT_EQ(set.code, kExitOk) << set.err;
+  EXPECT_EQ(set.err, "");
+}
+
 TEST_F(PlanCommandTest, JobErrorsAreDiagnostics) {
   const Result result = Invoke(RunPlan, {job_, "--set", "mesh.tp=3"});
   EXPECT_EQ(result.code, kExitJobError);

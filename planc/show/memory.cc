@@ -74,9 +74,15 @@ void AddClass(const Plan& plan, const MemoryClass& memory, std::string* text,
   *text += table.Text(4);
   const int64_t bound = plan.job.cluster().memory();
   if (bound > 0) {
-    const int64_t counted = DeviceBytes(plan, rank_class);
+    const int64_t reserve = DeviceReserveOf(plan, rank_class).bytes;
+    const int64_t counted = DeviceBytes(plan, rank_class) + reserve;
     data["bound_bytes"] = bound;
     data["counted_bytes"] = counted;
+    data["reserve_bytes"] = reserve;
+    if (reserve > 0) {
+      absl::StrAppendFormat(text, "    reserve %s, of CUDA context and NCCL communicators\n",
+                            BytesText(reserve));
+    }
     absl::StrAppendFormat(text, "    bound %s (cluster.memory), %.1f%% used, %s free%s\n",
                           BytesText(bound), 100.0 * static_cast<double>(counted) / bound,
                           BytesText(bound - counted),

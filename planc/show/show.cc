@@ -42,7 +42,7 @@ std::vector<std::string> NotModelled(const Plan& plan) {
     lines.push_back("page cache of data and checkpoint files");
   } else {
     lines.push_back(
-        "memory that libraries keep for themselves: CUDA context, NCCL's channels, cuBLASLt");
+        "what libraries keep on the device beyond the reserve (context, NCCL's channels)");
     lines.push_back("page cache and pinned staging of data and checkpoint files");
   }
   lines.push_back(
