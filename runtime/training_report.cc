@@ -167,12 +167,22 @@ absl::Status TrainingReport::Write(int64_t steps_done, double lr,
   stepped_ += std::exchange(stepping_, absl::ZeroDuration());
   all_steps_ += std::exchange(steps_, 0);
   if (progress_ != nullptr) progress_->Show(row);
+  const StorageWatch::Call call(Storage(), StorageUse::kForeground,
+                                absl::StrCat("write to ", Directory(), "/", kMetricsName));
   const absl::Status written = metrics_->Write(row, SecondsSince1970());
   *row_lost_ = !written.ok();
   return written;
 }
 
+StorageWatch* TrainingReport::Storage() const {
+  return session_->groups() == nullptr ? nullptr : session_->groups()->storage();
+}
+
 absl::Status TrainingReport::Sync() const {
+  const StorageWatch::Call call(
+      Storage(),
+      session_->plan().job.checkpoint().async() ? StorageUse::kBackground : StorageUse::kForeground,
+      absl::StrCat("fsync of ", Directory(), "/", kMetricsName));
   return metrics_ == nullptr || *row_lost_ ? absl::OkStatus() : metrics_->Sync();
 }
 
@@ -249,6 +259,8 @@ absl::Status TrainingReport::Finish() {
     PLANC_ASSIGN_OR_RETURN(profile, WriteProfile());
   }
   if (!speaks_) return absl::OkStatus();
+  const StorageWatch::Call call(Storage(), StorageUse::kForeground,
+                                absl::StrCat("write of the loss curve in ", Directory()));
   PLANC_RETURN_IF_ERROR(WriteLossCurve(Directory(), session_->plan().job.job()));
   std::array<int64_t, kMemoryKindCount> allocated{};
   for (int kind = 0; kind < kMemoryKindCount; ++kind) {

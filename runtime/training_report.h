@@ -95,6 +95,8 @@ class TrainingReport {
   TrainingReport(const Session& session, const LaunchConfig& launch, const RunOptions& options,
                  int64_t end);
 
+  // Where other ranks hear that this one is held up by its files; may be null.
+  StorageWatch* Storage() const;
   // What the machine attains while no other rank of it is at work.
   absl::StatusOr<MachineRates> MeasureInTurn();
   // Writes trace and table of this rank; returns the table.

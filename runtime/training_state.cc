@@ -33,6 +33,7 @@ GroupOptions GroupOptionsOf(const RunOptions& options) {
   GroupOptions groups;
   groups.connect_timeout = options.connect_timeout;
   groups.agreement_timeout = options.agreement_timeout;
+  groups.stall_timeout = options.stall.deadline;
   groups.instruction_set = options.instruction_set;
   return groups;
 }
@@ -54,6 +55,7 @@ SaveOptions SaveOptionsOf(const RunOptions& options, const RunStart& run, const 
   save.instruction_set = session.instruction_set();
   save.versions = options.versions;
   save.run_id = run.id;
+  if (session.groups() != nullptr) save.storage = session.groups()->storage();
   save.before_commit = [&run, &report] {
     PLANC_RETURN_IF_ERROR(CheckStillOwned(run));
     return report.Sync();

@@ -87,7 +87,9 @@ Checkpointer::Checkpointer(const Plan& plan, int64_t rank, int threads,
       sources_(plan.job.checkpoint().async() ? SnapshotsOf(shards_) : shards_),
       directory_(std::move(directory)),
       agreement_(agreement),
-      files_(options.files == nullptr ? host_files_ : *options.files),
+      watched_(options.files == nullptr ? host_files_ : *options.files, options.storage,
+               plan.job.checkpoint().async() ? StorageUse::kBackground : StorageUse::kForeground),
+      files_(watched_),
       options_(std::move(options)) {
   options_.files = &files_;
 }
@@ -101,7 +103,7 @@ Checkpointer::~Checkpointer() {
 
 absl::StatusOr<double> Checkpointer::Save(int64_t step) {
   const absl::Time begin = absl::Now();
-  if (writer_.joinable()) writer_.join();
+  Await();
   if (!last_.ok() && !IsRefusedByDisk(last_)) return last_;
   if (plan_.job.checkpoint().async()) {
     Snapshot(shards_, sources_, threads_);
@@ -135,8 +137,15 @@ std::vector<SaveResult> Checkpointer::TakeEnded() {
   return std::exchange(ended_, {});
 }
 
+void Checkpointer::Await() {
+  if (!writer_.joinable()) return;
+  const StorageWatch::Call call(options_.storage, StorageUse::kForeground,
+                                "the end of the save before, in " + directory_ + ",");
+  writer_.join();
+}
+
 absl::Status Checkpointer::Finish() {
-  if (writer_.joinable()) writer_.join();
+  Await();
   return last_;
 }
 

@@ -12,6 +12,7 @@
 #include "runtime/checkpoint/agreement.h"
 #include "runtime/checkpoint/file_system.h"
 #include "runtime/checkpoint/save.h"
+#include "runtime/checkpoint/watched_file_system.h"
 #include "runtime/step/shard_view.h"
 #include "schemas/plan.h"
 
@@ -54,6 +55,8 @@ class Checkpointer {
 
  private:
   void Write(int64_t step);
+  // Waits for the save in progress, which holds this rank up.
+  void Await();
 
   const Plan& plan_;
   const int64_t rank_;
@@ -63,6 +66,7 @@ class Checkpointer {
   const std::string directory_;
   Agreement& agreement_;
   const HostFileSystem host_files_;
+  const WatchedFileSystem watched_;
   CancellableFileSystem files_;
   SaveOptions options_;
 

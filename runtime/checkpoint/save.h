@@ -14,6 +14,7 @@
 #include "runtime/checkpoint/agreement.h"
 #include "runtime/checkpoint/file_system.h"
 #include "runtime/checkpoint/shard_boxes.h"
+#include "runtime/process_group/storage_watch.h"
 #include "runtime/step/shard_view.h"
 #include "schemas/plan.h"
 
@@ -30,6 +31,7 @@ struct SaveOptions {
   std::optional<host::InstructionSet> instruction_set = std::nullopt;
   const FileSystem* files = nullptr;  // null: HostFileSystem
   std::string run_id;                 // of the run that saves, for the manifest; may be empty
+  StorageWatch* storage = nullptr;    // told of every call to `files` by Checkpointer; may be null
 };
 
 // A complete checkpoint; on ranks other than 0 only `step` is set.

@@ -1,5 +1,6 @@
 #include "runtime/process_group/connect_groups.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -16,6 +17,9 @@
 
 namespace planc {
 namespace {
+
+// A store that is gone is not waited for: it is asked for an excuse, and then there is none.
+constexpr absl::Duration kStorageConnect = absl::Seconds(5);
 
 // Rank 0 serves the store; the launcher may have opened its socket.
 absl::StatusOr<std::unique_ptr<StoreServer>> ServeStore(const LaunchConfig& launch) {
@@ -137,17 +141,38 @@ Groups::Background BackgroundOf(std::shared_ptr<KeyValueStore> store, const std:
   return background;
 }
 
+// Over a connection of its own, made when it is needed: others may be waiting on theirs.
+std::unique_ptr<StorageWatch> WatchStorage(const LaunchConfig& launch, int port,
+                                           const GroupOptions& options) {
+  StorageWatch::Options watch;
+  watch.connect = [host = launch.store_host, port,
+                   timeout = std::min(options.connect_timeout, kStorageConnect)]()
+      -> absl::StatusOr<std::shared_ptr<KeyValueStore>> {
+    PLANC_ASSIGN_OR_RETURN(std::shared_ptr<StoreClient> client,
+                           StoreClient::Connect(host, port, timeout));
+    return client;
+  };
+  watch.prefix = KeyPrefix(launch);
+  watch.rank = launch.rank;
+  watch.patience = {options.stall_timeout / 4, options.agreement_timeout / 4};
+  return std::make_unique<StorageWatch>(std::move(watch));
+}
+
 }  // namespace
 
 Groups::Groups(std::vector<Entry> entries, std::unique_ptr<Control> control, Background background,
                std::string notice, CommonInstructionSet instruction_set,
-               std::shared_ptr<void> keep_alive)
+               std::shared_ptr<void> keep_alive, std::unique_ptr<StorageWatch> storage)
     : keep_alive_(std::move(keep_alive)),
+      storage_(std::move(storage)),
       control_(std::move(control)),
       background_(std::move(background)),
       notice_(std::move(notice)),
       instruction_set_(std::move(instruction_set)),
-      entries_(std::move(entries)) {}
+      entries_(std::move(entries)) {
+  control_->ExcuseBy(storage_.get(), /*background=*/false);
+  background_.control->ExcuseBy(storage_.get(), /*background=*/true);
+}
 
 ProcessGroup* Groups::Find(int group, Stream stream) const {
   for (const Entry& entry : entries_) {
@@ -228,7 +253,8 @@ absl::StatusOr<Groups> ConnectGroups(const Plan& plan, const LaunchConfig& launc
       BackgroundOf(std::move(background_store), KeyPrefix(launch), launch.rank, launch.world_size,
                    options.agreement_timeout);
   return Groups(connector.TakeEntries(), std::move(control), std::move(background),
-                connector.notice(), std::move(instruction_set), server);
+                connector.notice(), std::move(instruction_set), server,
+                WatchStorage(launch, port, options));
 }
 
 absl::StatusOr<Groups> ConnectLoopbackGroups(const Plan& plan, int64_t rank, LoopbackWorld* world,
@@ -244,8 +270,16 @@ absl::StatusOr<Groups> ConnectLoopbackGroups(const Plan& plan, int64_t rank, Loo
       std::make_unique<Control>(world->store(), "loopback", rank, ranks, options.agreement_timeout);
   Groups::Background background =
       BackgroundOf(world->store(), "loopback", rank, ranks, options.agreement_timeout);
+  StorageWatch::Options storage;
+  storage.connect = [store = world->store()]() -> absl::StatusOr<std::shared_ptr<KeyValueStore>> {
+    return store;
+  };
+  storage.prefix = "loopback";
+  storage.rank = rank;
+  storage.patience = {options.stall_timeout / 4, options.agreement_timeout / 4};
   return Groups(std::move(entries), std::move(control), std::move(background), "",
-                {options.instruction_set, ""}, nullptr);
+                {options.instruction_set, ""}, nullptr,
+                std::make_unique<StorageWatch>(std::move(storage)));
 }
 
 }  // namespace planc

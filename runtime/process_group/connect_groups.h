@@ -17,6 +17,7 @@
 #include "runtime/process_group/group_use.h"
 #include "runtime/process_group/loopback_group.h"
 #include "runtime/process_group/process_group.h"
+#include "runtime/process_group/storage_watch.h"
 #include "schemas/plan.h"
 
 namespace planc {
@@ -34,6 +35,7 @@ struct GroupOptions {
   // Of one operation. A run has a watchdog, which knows the plan and ends them sooner.
   absl::Duration operation_timeout = absl::Hours(24);
   absl::Duration agreement_timeout = absl::Minutes(10);  // of a wait in Control
+  absl::Duration stall_timeout = absl::Minutes(10);      // of a rank that waits within a step
   TransportChoice transport = TransportChoice::kAutomatic;
   // The largest that this rank's kernels may use.
   host::InstructionSet instruction_set = host::InstructionSet::kAvx2;
@@ -56,8 +58,8 @@ class Groups {
   // `notice`: what the user should know about how they are connected. `keep_alive` is destroyed
   // last (the store server of rank 0).
   Groups(std::vector<Entry> entries, std::unique_ptr<Control> control, Background background,
-         std::string notice, CommonInstructionSet instruction_set,
-         std::shared_ptr<void> keep_alive);
+         std::string notice, CommonInstructionSet instruction_set, std::shared_ptr<void> keep_alive,
+         std::unique_ptr<StorageWatch> storage = nullptr);
   Groups(Groups&&) = default;
   Groups& operator=(Groups&&) = delete;
 
@@ -90,11 +92,15 @@ class Groups {
   Control& control() { return *control_; }
   // The same for one other thread, e.g. the one that writes checkpoints.
   Control& background_control() { return *background_.control; }
+  // Where this rank tells that files hold it up, and hears what holds others up; null where nobody
+  // waits for it.
+  StorageWatch* storage() const { return storage_.get(); }
   // Makes what waits in background_control fail soon. Thread-safe.
   void CancelBackground() { background_.store->Cancel(); }
 
  private:
   std::shared_ptr<void> keep_alive_;
+  std::unique_ptr<StorageWatch> storage_;
   std::unique_ptr<Control> control_;
   Background background_;
   std::string notice_;

@@ -43,6 +43,28 @@ std::string Control::Key(const std::string& tag, const std::string& part) const 
 
 int64_t Control::NextUse(const std::string& tag) { return uses_[tag]++; }
 
+std::string Control::Excuse() {
+  if (storage_ == nullptr) return "";
+  const std::string foreground = storage_->Told(StorageUse::kForeground, &storage_reader_);
+  if (!background_) return foreground;
+  const std::string both = storage_->Told(StorageUse::kBackground, &storage_reader_);
+  return both.empty() ? foreground : both;
+}
+
+absl::StatusOr<std::string> Control::AwaitValue(const std::string& key, absl::Duration timeout,
+                                                std::string* told) {
+  absl::StatusOr<std::string> got = store_->Get(key, timeout);
+  const absl::Time last = absl::Now() + StorageWatch::kLongest;
+  while (absl::Now() < last &&
+         (absl::IsDeadlineExceeded(got.status()) || absl::IsNotFound(got.status()))) {
+    const std::string more = Excuse();
+    if (more.empty()) break;
+    *told = absl::StrCat("; storage: ", more);
+    got = store_->Get(key, timeout_);
+  }
+  return got;
+}
+
 absl::StatusOr<std::vector<std::string>> Control::Gather(const std::string& tag,
                                                          const std::string& value) {
   const int64_t use = NextUse("gather/" + tag);
@@ -53,10 +75,12 @@ absl::StatusOr<std::vector<std::string>> Control::Gather(const std::string& tag,
   }
   values.push_back(value);
   std::vector<int64_t> missing;
+  std::string told;  // of storage
   const absl::Time deadline = absl::Now() + timeout_;
   for (int64_t rank = 1; rank < world_size_; ++rank) {
     const absl::Duration left = std::max(deadline - absl::Now(), absl::ZeroDuration());
-    absl::StatusOr<std::string> got = store_->Get(Key(tag, absl::StrCat(use, "/", rank)), left);
+    absl::StatusOr<std::string> got =
+        AwaitValue(Key(tag, absl::StrCat(use, "/", rank)), left, &told);
     if (absl::IsDeadlineExceeded(got.status()) || absl::IsNotFound(got.status())) {
       missing.push_back(rank);
     } else if (!got.ok()) {
@@ -66,7 +90,8 @@ absl::StatusOr<std::vector<std::string>> Control::Gather(const std::string& tag,
   }
   if (missing.empty()) return values;
   return absl::DeadlineExceededError(absl::StrCat(RankList(missing), " did not reach \"", tag,
-                                                  "\" within ", absl::FormatDuration(timeout_)));
+                                                  "\" within ", absl::FormatDuration(timeout_),
+                                                  told));
 }
 
 absl::StatusOr<std::string> Control::Broadcast(const std::string& tag, const std::string& value) {
@@ -77,9 +102,10 @@ absl::StatusOr<std::string> Control::Broadcast(const std::string& tag, const std
     return value;
   }
   // Rank 0 may itself wait `timeout_` for the others before it answers.
-  absl::StatusOr<std::string> got = store_->Get(key, 2 * timeout_);
+  std::string told;
+  absl::StatusOr<std::string> got = AwaitValue(key, 2 * timeout_, &told);
   if (!got.ok())
-    return WithContext(got.status(), absl::StrCat("waiting for rank 0 at \"", tag, "\""));
+    return WithContext(got.status(), absl::StrCat("waiting for rank 0 at \"", tag, "\"", told));
   return got;
 }
 

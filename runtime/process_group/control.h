@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "runtime/process_group/key_value_store.h"
+#include "runtime/process_group/storage_watch.h"
 
 namespace planc {
 
@@ -22,6 +23,14 @@ class Control {
   // Keys start with `prefix`. `timeout` bounds every wait.
   Control(std::shared_ptr<KeyValueStore> store, std::string prefix, int64_t rank,
           int64_t world_size, absl::Duration timeout);
+
+  // From now on a wait that has exceeded its time goes on while ranks tell that their storage holds
+  // them up, StorageWatch::kLongest at most; its error says what they told last. `background`:
+  // what holds up their background threads counts, too. `watch` must outlive this object.
+  void ExcuseBy(StorageWatch* watch, bool background) {
+    storage_ = watch;
+    background_ = background;
+  }
 
   // Rank 0 receives every rank's value, by rank; the others receive an empty vector and do not
   // wait. Errors: DeadlineExceeded naming the ranks that did not come.
@@ -49,12 +58,20 @@ class Control {
  private:
   std::string Key(const std::string& tag, const std::string& part) const;
   int64_t NextUse(const std::string& tag);
+  // What ranks told of storage since the last time; empty: nothing.
+  std::string Excuse();
+  // Get, which goes on while it is excused; adds what was told to `told`.
+  absl::StatusOr<std::string> AwaitValue(const std::string& key, absl::Duration timeout,
+                                         std::string* told);
 
   const std::shared_ptr<KeyValueStore> store_;
   const std::string prefix_;
   const int64_t rank_;
   const int64_t world_size_;
   const absl::Duration timeout_;
+  StorageWatch* storage_ = nullptr;
+  bool background_ = false;
+  StorageWatch::Reader storage_reader_;
   std::map<std::string, int64_t> uses_;  // per tag, so that each use has its own keys
   bool stop_announced_ = false;
   int64_t stop_step_ = -1;

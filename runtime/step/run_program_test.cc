@@ -322,6 +322,34 @@ TEST(Watchdog, NamesTheInstructionAndThePeerOfAStall) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("peer rank 0"));
 }
 
+TEST(Watchdog, WaitsOnceMoreForARankThatTellsOfItsStorage) {
+  TestPlan test(Axis::kPp, 2);
+  const int x = test.AddBuffer("x", kActivations, DType::kF32, 4);
+  const int group = test.AddGroup("pp", Axis::kPp);
+  Instruction& receive = test.Add(Opcode::kRecv, {x}, {4, -1});
+  receive.stream = Stream::kRecvPrevious;
+  receive.group = group;
+  test.SetProgram(ProgramKind::kStep, {{0}});
+  const Plan& plan = test.Finish();
+
+  LoopbackWorld world;
+  std::unique_ptr<Rank> silent;  // joins, and never sends
+  std::thread other([&] { silent = std::make_unique<Rank>(plan, 0, &world); });
+  RunnerOptions options;
+  options.stall.deadline = absl::Milliseconds(50);
+  Rank rank(plan, 1, &world, options);
+  other.join();
+  ASSERT_TRUE(
+      world.store()->Set("loopback/storage/0/0", "rank 0: fsync of metrics has taken 45s").ok());
+  const absl::Time begin = absl::Now();
+  const absl::Status status = rank.runner->Run(ProgramKind::kStep, {});
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_GE(absl::Now() - begin, 2 * options.stall.deadline);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("; storage: rank 0: fsync of metrics has taken 45s\n"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("peer rank 0"));
+}
+
 // Hangs until it is let go: a read that never ends.
 class HangingTokens : public TokenSource {
  public:

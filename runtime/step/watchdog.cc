@@ -66,6 +66,8 @@ void Watchdog::Loop() {
   uint64_t seen_moves = 0;
   uint64_t seen_arming = 0;
   absl::Time last_move = absl::Now();
+  absl::Time looked = last_move;  // when the deadline was last begun anew
+  std::string excuse;             // the last one since then
   while (!closing_) {
     if (!armed_) {
       changed_.wait(lock, [this] { return armed_ || closing_; });
@@ -76,12 +78,23 @@ void Watchdog::Loop() {
     if (!armed_ || moves != seen_moves || arming_ != seen_arming) {
       seen_moves = moves;
       seen_arming = arming_;
-      last_move = absl::Now();
-    } else if (absl::Now() - last_move >= Deadline()) {
+      last_move = looked = absl::Now();
+      excuse.clear();
+    } else if (absl::Now() - looked >= Deadline()) {
+      lock.unlock();
+      const std::string told = Excuse();
+      lock.lock();
+      if (!told.empty()) excuse = told;
+      // Something may have moved meanwhile, too.
+      const bool same = armed_ && arming_ == seen_arming && Moves() == seen_moves;
+      if (!same || (!told.empty() && absl::Now() - last_move < StorageWatch::kLongest)) {
+        looked = absl::Now();
+        continue;
+      }
       const absl::Status stall = absl::DeadlineExceededError(absl::StrCat(
           "nothing moved for ",
-          absl::FormatDuration(absl::Trunc(absl::Now() - last_move, absl::Milliseconds(1))), "\n",
-          Report()));
+          absl::FormatDuration(absl::Trunc(absl::Now() - last_move, absl::Milliseconds(1))),
+          excuse.empty() ? "" : "; storage: ", excuse, "\n", Report()));
       lock.unlock();
       on_stall_(stall);
       lock.lock();
@@ -91,6 +104,12 @@ void Watchdog::Loop() {
       changed_.wait(lock, [this] { return closing_; });
     }
   }
+}
+
+std::string Watchdog::Excuse() {
+  StorageWatch* const storage =
+      session_.groups() == nullptr ? nullptr : session_.groups()->storage();
+  return storage == nullptr ? "" : storage->Told(StorageUse::kForeground, &storage_reader_);
 }
 
 uint64_t Watchdog::Moves() const {

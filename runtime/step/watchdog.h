@@ -31,7 +31,8 @@ struct StallRule {
 
 // Watches the positions of a rank's streams while a program runs. When the rank has stalled, calls
 // `on_stall` once with DeadlineExceeded, which says for every stream in which instruction it is,
-// with which group, and which peer that waits for.
+// with which group, and which peer that waits for. A rank that waits while another tells that its
+// storage holds it up (StorageWatch) has not stalled, for StorageWatch::kLongest at most.
 class Watchdog {
  public:
   // `runners` must outlive the watchdog; null entries are skipped.
@@ -51,6 +52,8 @@ class Watchdog {
   uint64_t Moves() const;
   absl::Duration Deadline() const;
   std::string Report() const;
+  // What ranks told of storage since it was called last; empty: nothing.
+  std::string Excuse();
 
   const Session& session_;
   const std::vector<const StreamRunner*> runners_;
@@ -63,6 +66,7 @@ class Watchdog {
   absl::Duration slowest_;  // typical program so far
   uint64_t arming_ = 0;     // counts Arm calls
   bool closing_ = false;
+  StorageWatch::Reader storage_reader_;  // of thread_
   std::thread thread_;
 };
 
