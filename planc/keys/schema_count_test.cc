@@ -178,6 +178,7 @@ const std::set<std::string>& Passing() {
       "pl0230_zero_no_effect",
       "pl0231_model_too_large",
       "pl0232_empty_stage",
+      "pl0234_no_effect",
   };
   return *kPassing;
 }
