@@ -12,8 +12,10 @@
 #include "planc/fit.h"
 #include "planc/text.h"
 #include "runtime/checkpoint/checkpoint_directory.h"
+#include "runtime/checkpoint/huggingface/initial_weights.h"
 #include "runtime/checkpoint/job_changes.h"
 #include "runtime/checkpoint/manifest.h"
+#include "runtime/checkpoint/readable.h"
 #include "runtime/checkpoint/run_checkpoints.h"
 #include "runtime/checkpoint/run_record.h"
 #include "runtime/checkpoint/saved_tensors.h"
@@ -46,8 +48,9 @@ bool IsCheckpoint(const std::string& path) {
   return std::filesystem::exists(std::filesystem::path(path) / kManifestName, error);
 }
 
-// Reads the manifest and the headers of all files. `named`: it was not chosen for its name.
-absl::StatusOr<Manifest> Inspect(const std::string& checkpoint, bool named) {
+}  // namespace
+
+absl::StatusOr<Manifest> InspectCheckpoint(const std::string& checkpoint, bool named) {
   PLANC_ASSIGN_OR_RETURN(Manifest manifest, ReadManifest(checkpoint));
   const std::string name = std::filesystem::path(checkpoint).stem().string();  // without .old
   if (const std::optional<int64_t> step = StepOfName(name); step.has_value() && !named) {
@@ -59,6 +62,8 @@ absl::StatusOr<Manifest> Inspect(const std::string& checkpoint, bool named) {
   }
   return manifest;
 }
+
+namespace {
 
 class ResumeChecker {
  public:
@@ -75,13 +80,12 @@ class ResumeChecker {
     std::vector<std::string> candidates = CandidatesAt(path, &outlook);
     outlook.candidates = static_cast<int64_t>(candidates.size());
     for (size_t i = 0; i < candidates.size(); ++i) {
-      absl::StatusOr<Manifest> manifest = Inspect(candidates[i], outlook.named);
+      absl::StatusOr<Manifest> manifest = InspectCheckpoint(candidates[i], outlook.named);
       if (manifest.ok()) {
         outlook.checkpoint = candidates[i];
         return Judge(*manifest, std::move(outlook));
       }
-      const bool damaged = manifest.status().code() != absl::StatusCode::kFailedPrecondition;
-      if (!damaged || i + 1 == candidates.size()) {
+      if (!IsDamage(manifest.status()) || i + 1 == candidates.size()) {
         Report(DiagnosticCode::kCheckpointUnusable, manifest.status());
         return std::nullopt;
       }
@@ -98,7 +102,12 @@ class ResumeChecker {
     outlook->named = !own && IsCheckpoint(place);
     if (outlook->named) return {place};
     if (own) return OwnCandidates(place, outlook);
-    std::vector<std::string> paths = PathsOf(ListCheckpoints(place));
+    const absl::StatusOr<std::vector<CheckpointEntry>> entries = FindCheckpoints(place);
+    if (!entries.ok()) {
+      Report(DiagnosticCode::kCheckpointUnusable, entries.status());
+      return {};
+    }
+    std::vector<std::string> paths = PathsOf(*entries);
     if (paths.empty()) ReportNone(place);
     return paths;
   }
@@ -109,8 +118,13 @@ class ResumeChecker {
     CheckpointSelection own;
     const absl::StatusOr<RunRecord> record =
         ReadRunRecord(PathIn(BaseOf(job_path_), plan_.job.run().directory()));
-    if (record.ok()) own = {record->id, record->adopts_unidentified};
-    const AutoChoice choice = ChooseForAuto(place, own);
+    if (record.ok()) own = SelectionOf(*record);
+    const absl::StatusOr<AutoChoice> seen = ChooseForAuto(place, own);
+    if (!seen.ok()) {
+      Report(DiagnosticCode::kCheckpointUnusable, seen.status());
+      return {};
+    }
+    const AutoChoice& choice = *seen;
     if (choice.candidates.empty() && !choice.others.empty()) {
       Report(DiagnosticCode::kCheckpointUnusable,
              absl::NotFoundError(absl::StrCat(place, ": the checkpoints here are of other runs (",
@@ -118,7 +132,14 @@ class ResumeChecker {
                                               "), which `auto` does not take")))
           .fix = "`--resume=PATH` with one of them, or `planc run --fresh`, which moves them aside";
     } else if (choice.candidates.empty()) {
-      ReportNone(place).notes.push_back("with `checkpoint.resume: auto` the run starts anew");
+      const std::string& initial = plan_.job.checkpoint().initial();
+      Diagnostic& none = ReportNone(place);
+      none.notes.push_back("with `checkpoint.resume: auto` the run starts anew");
+      if (!initial.empty() && initial != "none") {
+        none.notes.push_back(absl::StrCat("its weights are those of ", PathIn(base_, initial)));
+        const absl::Status fits = CheckInitialWeights(PathIn(base_, initial), plan_);
+        if (!fits.ok()) Report(DiagnosticCode::kCheckpointUnusable, fits);
+      }
     }
     return PathsOf(choice.candidates);
   }
@@ -145,7 +166,8 @@ class ResumeChecker {
     const absl::StatusOr<host::InstructionSet> here = host::DetectInstructionSet();
     outlook.check = CompareWithCheckpoint(
         plan_, manifest, here.ok() ? std::optional<host::InstructionSet>(*here) : std::nullopt);
-    if (outlook.own) outlook.check.changes = JobChangesInRun(manifest.job, plan_.job);
+    if (outlook.own)
+      outlook.check.changes = JobChangesInRun(manifest.job, plan_.job, manifest.step);
     if (!RefusalOf(outlook.check, outlook.checkpoint).ok()) {
       Refuse(outlook);
       return std::nullopt;
@@ -190,9 +212,11 @@ class ResumeChecker {
       diagnostic.secondary.assign(places.begin() + 1, places.end());
     }
     diagnostic.notes.assign(reasons.begin() + 1, reasons.end());
+    if (!check.rates.empty()) diagnostic.notes.push_back(check.rates);
     diagnostic.fix = check.shapes.empty()
                          ? absl::StrCat("the old values, or `checkpoint.allow_changes: [",
-                                        absl::StrJoin(keys, ", "), "]`")
+                                        absl::StrJoin(keys, ", "), "]`",
+                                        check.way.empty() ? "" : "; ", check.way)
                          : "a checkpoint of the same model: other shapes cannot be loaded";
     if (outlook.own) absl::StrAppend(&diagnostic.fix, kFreshWay);
   }

@@ -6,8 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "compiler/diagnostics/diagnostic.h"
 #include "planc/load_plan.h"
+#include "runtime/checkpoint/manifest.h"
 #include "runtime/checkpoint/resume_check.h"
 
 namespace planc {
@@ -27,6 +29,10 @@ struct ResumeOutlook {
   int64_t arena_bytes = 0;     // of the fullest rank, all of which exist while loading
   int64_t manifest_bytes = 0;  // heap that reading the manifest takes at most
 };
+
+// Reads the manifest of a checkpoint and the headers of all its files. `named`: it was not chosen
+// for its name, which may be any. Errors: as ReadManifest and SavedTensors::File.
+absl::StatusOr<Manifest> InspectCheckpoint(const std::string& checkpoint, bool named);
 
 // Finds out from which checkpoint the job of `loaded` would resume: `path` is a checkpoint, a
 // directory of checkpoints, or `auto` for checkpoint.directory; `job_path` is the job or plan file,

@@ -25,13 +25,15 @@ std::string IdentityOf(const std::string& checkpoint) {
 
 RestartPoint NewestRestartPoint(const OwnedRun& run) {
   RestartPoint point;
-  const std::string newest = run.NewestCheckpoint();
+  const absl::StatusOr<bool> written = run.HasWritten();
+  // Where the checkpoints cannot be seen, the ranks say so: they do not begin again.
+  if (!written.ok() || *written) point.arguments.emplace_back("--resume=auto");
+  const std::string newest = written.ok() && *written ? run.NewestCheckpoint() : "";
   const std::string identity = newest.empty() ? "" : IdentityOf(newest);
   if (identity.empty()) return point;
   const std::string name = std::filesystem::path(newest).stem().string();  // without .old
   point.identity = identity;
   point.description = absl::StrCat("the checkpoint of step ", StepOfName(name).value_or(0));
-  point.arguments.emplace_back("--resume=auto");
   return point;
 }
 

@@ -11,6 +11,7 @@
 #include "planc/text.h"
 #include "runtime/checkpoint/checkpoint_directory.h"
 #include "runtime/checkpoint/manifest.h"
+#include "runtime/checkpoint/readable.h"
 #include "runtime/data/mapped_file.h"
 
 namespace planc {
@@ -18,19 +19,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Whether there is something to read at all.
-bool HasCheckpoints(const std::string& path) {
-  std::error_code error;
-  return fs::exists(fs::path(path) / kManifestName, error) || !ListCheckpoints(path).empty();
+// Whether there is something to read at all, or that cannot be told.
+bool MayHaveCheckpoints(const std::string& path) {
+  const absl::StatusOr<bool> named = IsFileThere((fs::path(path) / kManifestName).string());
+  const absl::StatusOr<std::vector<CheckpointEntry>> entries = FindCheckpoints(path);
+  return !named.ok() || *named || !entries.ok() || !entries->empty();
 }
 
 // Whether the newest checkpoint is there, of this format version, and broken.
 bool IsDamaged(const std::string& path) {
-  if (!HasCheckpoints(path)) return false;
-  const std::vector<CheckpointEntry> entries = ListCheckpoints(path);
-  const absl::StatusOr<Manifest> manifest =
-      ReadManifest(entries.empty() ? path : entries.back().path);
-  return manifest.status().code() != absl::StatusCode::kFailedPrecondition;
+  const absl::StatusOr<std::vector<CheckpointEntry>> entries = FindCheckpoints(path);
+  if (!entries.ok() || !MayHaveCheckpoints(path)) return false;
+  const bool named = entries->empty();
+  return IsDamage(InspectCheckpoint(named ? path : entries->back().path, named).status());
 }
 
 bool IsRefusal(const DiagnosticList& list) {
@@ -57,7 +58,7 @@ int CheckResumeBeforeRun(const std::string& input, const LoadedPlan& loaded,
   const bool automatic = wanted == "auto";
   const std::string place = PathIn(base, automatic ? checkpoint.directory() : wanted);
   // Under `auto` that is a run that starts anew.
-  if (automatic && !HasCheckpoints(place)) return kExitOk;
+  if (automatic && !MayHaveCheckpoints(place)) return kExitOk;
   DiagnosticList found;
   const std::optional<ResumeOutlook> outlook =
       CheckResume(input, loaded, automatic ? wanted : place, &found, base);

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/checkpoint/checkpoint_directory.h"
 #include "runtime/checkpoint/durable_file.h"
+#include "runtime/checkpoint/manifest.h"
 #include "runtime/checkpoint/newest_checkpoint.h"
 #include "runtime/data/mapped_file.h"
 #include "runtime/metrics/metrics_writer.h"
@@ -75,9 +76,12 @@ absl::StatusOr<std::unique_ptr<OwnedRun>> OwnedRun::Begin(const Plan& plan,
       before.has_value() || fs::exists(absl::StrCat(folders.run, "/", kMetricsName), error);
   std::unique_ptr<OwnedRun> run(new OwnedRun(folders, std::move(locks)));
   std::string aside;
-  const bool stale = used || !ListCheckpoints(folders.checkpoints).empty();
-  if (request.fresh && stale) {
-    PLANC_ASSIGN_OR_RETURN(aside, SetRunAside(folders, before));
+  if (request.fresh) {
+    PLANC_ASSIGN_OR_RETURN(const std::vector<CheckpointEntry> there,
+                           FindCheckpoints(folders.checkpoints));
+    if (used || !there.empty()) {
+      PLANC_ASSIGN_OR_RETURN(aside, SetRunAside(folders, before));
+    }
   }
   PLANC_ASSIGN_OR_RETURN(RunDecision decision,
                          DecideRun(plan, request, folders, request.fresh ? std::nullopt : before,
@@ -96,13 +100,32 @@ absl::StatusOr<std::unique_ptr<OwnedRun>> OwnedRun::Begin(const Plan& plan,
   ++run->record_.starts;
   run->record_.state = RunState::kRunning;
   run->record_.exit_code.reset();
+  run->record_.tip = run->Tip();
   PLANC_RETURN_IF_ERROR(WriteRunRecord(folders.run, run->record_));
   return run;
 }
 
+absl::StatusOr<bool> OwnedRun::HasWritten() const {
+  PLANC_ASSIGN_OR_RETURN(const std::vector<CheckpointEntry> own,
+                         SelectCheckpoints(folders_.checkpoints, SelectionOf(record_)));
+  if (own.empty()) return false;
+  const std::vector<WayBack>& ways = record_.ways_back;
+  std::error_code error;
+  // A way back counts once it was gone; and it may lead to where `auto` does not look.
+  return ways.empty() ||
+         (own.back().step >= ways.back().point.step &&
+          fs::exists(SupersededFolder(folders_.checkpoints, record_.id, ways.size()), error));
+}
+
+std::optional<ParentCheckpoint> OwnedRun::Tip() const {
+  const std::string newest = NewestCheckpoint();
+  const absl::StatusOr<ParentCheckpoint> tip = AsParent(newest);
+  return newest.empty() || !tip.ok() ? std::nullopt : std::optional<ParentCheckpoint>(*tip);
+}
+
 std::string OwnedRun::NewestCheckpoint() const {
   const std::optional<CheckpointEntry> newest =
-      planc::NewestCheckpoint(folders_.checkpoints, {start_.id, start_.adopts_unidentified});
+      planc::NewestCheckpoint(folders_.checkpoints, SelectionOf(record_));
   return newest.has_value() ? newest->path : "";
 }
 
@@ -121,12 +144,13 @@ absl::Status OwnedRun::End(int64_t exit_code) {
   if (start_.complete) return absl::OkStatus();
   PLANC_RETURN_IF_ERROR(CheckStillOwned(start_));
   const std::optional<CheckpointEntry> newest =
-      planc::NewestCheckpoint(folders_.checkpoints, {start_.id, start_.adopts_unidentified});
+      planc::NewestCheckpoint(folders_.checkpoints, SelectionOf(record_));
   record_.last_step = LastMetricsStep(folders_.run);
   // There is a row of the last step when all are done, and a checkpoint of it when a signal came.
   if (exit_code != kExitOk && newest.has_value()) {
     record_.last_step = std::max(record_.last_step, newest->step);
   }
+  record_.tip = Tip();
   record_.exit_code = exit_code;
   const bool done = exit_code == kExitOk && record_.last_step >= record_.job.run().steps();
   record_.state = done                                                ? RunState::kCompleted

@@ -61,10 +61,15 @@ class OwnedRun {
   int64_t CodeAfter(const RunFault& fault, std::string* notice);
   // Writes into run.json how the run has ended.
   absl::Status End(int64_t exit_code);
+  // Whether it has a checkpoint to go on from, later than where it was started. Errors: as
+  // FindCheckpoints.
+  absl::StatusOr<bool> HasWritten() const;
   // The newest of its checkpoints; empty when there is none.
   std::string NewestCheckpoint() const;
 
  private:
+  std::optional<ParentCheckpoint> Tip() const;
+
   OwnedRun(RunFolders folders, std::vector<std::unique_ptr<RunLock>> locks)
       : folders_(std::move(folders)), locks_(std::move(locks)) {}
 
@@ -73,6 +78,11 @@ class OwnedRun {
   RunStart start_;
   RunRecord record_;
 };
+
+// Whether a start goes on from what the run in its directory wrote although a checkpoint or `never`
+// is asked for: it is a launcher's own restart, or the checkpoint is the one that the run began
+// with, or the one that the job file sent it back to before. False where there is no run.
+bool GoesOnByItself(const Plan& plan, const RunRequest& request);
 
 // The step that the last row of `directory`/metrics.jsonl is of; 0 when there is none.
 int64_t LastMetricsStep(const std::string& directory);

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "runtime/checkpoint/durable_file.h"
+#include "runtime/checkpoint/huggingface/initial_weights.h"
 #include "runtime/checkpoint/job_changes.h"
 #include "runtime/checkpoint/manifest.h"
 #include "runtime/checkpoint/resume_check.h"
@@ -16,6 +17,7 @@
 #include "runtime/data/mapped_file.h"
 #include "runtime/metrics/event_file.h"
 #include "runtime/metrics/metrics_writer.h"
+#include "schemas/counted.h"
 #include "schemas/status.h"
 
 namespace planc {
@@ -36,6 +38,13 @@ std::string RunText(const RunRecord& record) {
                       RunStateName(record.state), ", begun ", record.began, ")");
 }
 
+// What a launcher calls its job. Slurm counts restarts of the job, whose steps have numbers behind
+// a dot that may differ.
+std::string JobOf(const std::string& launch) {
+  const std::string slurm = LaunchSourceName(LaunchSource::kSlurm);
+  return launch.rfind(slurm, 0) == 0 ? launch.substr(0, launch.rfind('.')) : launch;
+}
+
 // Decides for one start.
 class Decider {
  public:
@@ -45,22 +54,34 @@ class Decider {
         folders_(folders),
         resume_(request.resume.value_or(plan.job.checkpoint().resume())) {}
 
+  // Whether the start goes on from what the run wrote, whatever is asked for.
+  bool ByItself(const RunRecord& before) const {
+    if (IsRestart(before)) return true;
+    if (!IsNamed()) return false;
+    const std::string path = NamedPath();
+    // A path on the command line asks to go back once more.
+    const bool from_job = !request_.resume.has_value();
+    return path == before.initial ||
+           (from_job && !before.ways_back.empty() && before.ways_back.back().path == path);
+  }
+
   absl::StatusOr<RunDecision> New(bool used) {
     decision_.record.id = NewRunId();
     decision_.record.began = UtcNow();
     if (used && resume_ == "never") return UsedRefused("an older planc's run, without run.json");
-    if (resume_ == "never") return Finish("never");
+    if (resume_ == "never") return FromBeginning();
     if (resume_ != "auto") {
-      decision_.record.initial = Absolute(PathIn(request_.base_directory, resume_));
+      decision_.record.initial = NamedPath();
       if (used) decision_.record.adopts_unidentified = true;
+      PLANC_RETURN_IF_ERROR(CheckAnythingLeft(decision_.record.initial));
       return Finish(resume_);
     }
-    const AutoChoice choice = ChooseForAuto(folders_.checkpoints, {});
+    PLANC_ASSIGN_OR_RETURN(const AutoChoice choice, ChooseForAuto(folders_.checkpoints, {}));
     if (choice.candidates.empty() && !choice.others.empty()) return OthersRefused(choice);
     decision_.record.adopts_unidentified = choice.adopts_unidentified || used;
     if (choice.candidates.empty()) {
       Note("a new run: there is no checkpoint to go on from, so it begins at step 0");
-      return Finish("never");
+      return FromBeginning();
     }
     Note(absl::StrCat("the checkpoints in ", folders_.checkpoints,
                       " have no run id (an older planc, or an import): taken as this run's"));
@@ -70,20 +91,21 @@ class Decider {
 
   absl::StatusOr<RunDecision> GoOn(const RunRecord& before) {
     decision_.record = before;
-    // A launcher's own restart goes on from what this run wrote, however it was begun.
-    const bool restarted = request_.restart > 0 && request_.launch == before.launch &&
-                           request_.restart > before.restart;
-    const bool named = resume_ != "auto" && resume_ != "never";
-    const std::string path = named ? Absolute(PathIn(request_.base_directory, resume_)) : "";
-    if (resume_ == "never" && !restarted) return UsedRefused(RunText(before));
-    if (named && path != before.initial && !restarted) return FromNamed(before, path);
-    const AutoChoice choice =
-        ChooseForAuto(folders_.checkpoints, {before.id, before.adopts_unidentified});
-    PLANC_RETURN_IF_ERROR(CheckChanges(choice.candidates, &before.job));
-    if (IsComplete(before)) {
-      decision_.start.complete = true;
-      return Finish("auto");
+    if (resume_ == "never" && !ByItself(before)) return UsedRefused(RunText(before));
+    if (WayBackIsPending()) {
+      if (IsRestart(before)) return Finish(before.ways_back.back().path);
+      decision_.record.ways_back.pop_back();  // it ended before it had gone back
     }
+    PLANC_ASSIGN_OR_RETURN(
+        const AutoChoice choice,
+        ChooseForAuto(folders_.checkpoints, planc::SelectionOf(decision_.record)));
+    if (IsNamed() && !ByItself(before)) return FromNamed(before, NamedPath(), choice);
+    PLANC_RETURN_IF_ERROR(CheckChanges(choice.candidates, &before.job));
+    const int64_t newest = NewestStep(choice.candidates);
+    if (IsComplete(before)) return NothingToDo(before);
+    const std::vector<WayBack>& ways = decision_.record.ways_back;
+    // What it went back to may lie elsewhere, among what it had left behind before.
+    if (!ways.empty() && newest < ways.back().point.step) return Finish(ways.back().path);
     if (!choice.candidates.empty()) return Finish("auto");
     if (!before.initial.empty()) {
       Note(absl::StrCat("run ", before.id, " has no checkpoint of its own yet: it begins again ",
@@ -92,7 +114,7 @@ class Decider {
     }
     if (!choice.others.empty()) return OthersRefused(choice);
     Note(absl::StrCat("run ", before.id, " has no checkpoint yet: it begins again at step 0"));
-    return Finish("never");
+    return FromBeginning();
   }
 
  private:
@@ -107,16 +129,84 @@ class Decider {
 
   void Note(const std::string& line) { decision_.start.notices.push_back(line); }
 
+  bool IsNamed() const { return resume_ != "auto" && resume_ != "never"; }
+  std::string NamedPath() const { return Absolute(PathIn(request_.base_directory, resume_)); }
+
+  // A launcher's own restart.
+  bool IsRestart(const RunRecord& before) const {
+    return request_.restart > 0 && JobOf(request_.launch) == JobOf(before.launch) &&
+           request_.restart > before.restart;
+  }
+
+  // Whether the last way back is recorded, and no rank has gone it.
+  bool WayBackIsPending() const {
+    const size_t count = decision_.record.ways_back.size();
+    std::error_code error;
+    return count > 0 &&
+           !fs::exists(SupersededFolder(folders_.checkpoints, decision_.record.id, count), error);
+  }
+
+  // The step of the newest of its checkpoints whose manifest can be read; -1: there is none.
+  static int64_t NewestStep(const std::vector<CheckpointEntry>& candidates) {
+    for (auto entry = candidates.rbegin(); entry != candidates.rend(); ++entry) {
+      const absl::StatusOr<CheckpointIdentity> identity = ReadCheckpointIdentity(entry->path);
+      if (identity.ok() && identity->step == entry->step) return entry->step;
+    }
+    return -1;
+  }
+
+  absl::StatusOr<RunDecision> FromBeginning() {
+    const std::string& initial = plan_.job.checkpoint().initial();
+    if (!initial.empty() && initial != "none") {
+      decision_.record.initial_weights = Absolute(PathIn(request_.base_directory, initial));
+      decision_.start.initial = decision_.record.initial_weights;
+      PLANC_RETURN_IF_ERROR(CheckInitialWeights(decision_.start.initial, plan_));
+      Note(absl::StrCat("its weights are those of ", decision_.start.initial));
+    }
+    return Finish("never");
+  }
+
+  absl::StatusOr<RunDecision> NothingToDo(const RunRecord& before) {
+    decision_.start.complete = true;
+    if (before.last_step > EndStep()) Note(NothingToDoText(EndStep(), before.last_step));
+    return Finish("auto");
+  }
+
+  // A run that begins from a checkpoint has steps to do.
+  absl::Status CheckAnythingLeft(const std::string& path) const {
+    const absl::StatusOr<CheckpointIdentity> identity = ReadCheckpointIdentity(path);
+    if (!identity.ok() || identity->step < EndStep()) return absl::OkStatus();
+    return absl::FailedPreconditionError(
+        absl::StrCat("nothing to do: ", path, " is of step ", identity->step, ", and ",
+                     Counted(EndStep(), "step"), " are asked for. Use\n  more run.steps, or\n",
+                     "  checkpoint.initial: ", path,
+                     ", with which a new run begins at step 0 with its weights"));
+  }
+
   // A checkpoint is named in the directory of a run.
-  absl::StatusOr<RunDecision> FromNamed(const RunRecord& before, const std::string& path) {
+  absl::StatusOr<RunDecision> FromNamed(const RunRecord& before, const std::string& path,
+                                        const AutoChoice& choice) {
     const absl::StatusOr<CheckpointIdentity> identity = ReadCheckpointIdentity(path);
     if (!identity.ok()) return Finish(resume_);  // loading it tells what is wrong
     const std::string& id = identity->run.id;
-    if (id == before.id || (id.empty() && before.adopts_unidentified)) return Finish(resume_);
-    return absl::FailedPreconditionError(absl::StrCat(
-        folders_.run, " holds ", RunText(before), ", and ", path, " is a checkpoint of ",
-        id.empty() ? "no known run" : absl::StrCat("run ", id), "; nothing was changed. Use\n",
-        "  another run.directory for a run that begins from it, or\n  ", kFreshWay));
+    if (id != before.id && !(id.empty() && before.adopts_unidentified)) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          folders_.run, " holds ", RunText(before), ", and ", path, " is a checkpoint of ",
+          id.empty() ? "no known run" : absl::StrCat("run ", id), "; nothing was changed. Use\n",
+          "  another run.directory for a run that begins from it, or\n  ", kFreshWay));
+    }
+    PLANC_RETURN_IF_ERROR(CheckAnythingLeft(path));
+    std::vector<WayBack>& ways = decision_.record.ways_back;
+    const BranchPoint point = {identity->run.branch, identity->step};
+    const bool on_chain =
+        IsOnChain(planc::SelectionOf(decision_.record).points, point.branch, point.step);
+    const int64_t newest = NewestStep(choice.candidates);
+    if (on_chain && newest <= point.step) return Finish(resume_);
+    ways.push_back({point, path});
+    Note(absl::StrCat("the run goes back to step ", point.step,
+                      "; what it saved after that, up to ", "step ", newest, ", is set aside in ",
+                      SupersededFolder(folders_.checkpoints, before.id, ways.size())));
+    return Finish(resume_);
   }
 
   absl::Status UsedRefused(const std::string& run) const {
@@ -145,11 +235,11 @@ class Decider {
       const absl::StatusOr<Manifest> manifest = ReadManifest(entry->path);
       if (!manifest.ok() || !CheckStep(*entry, manifest->step).ok()) continue;
       check = CompareWithCheckpoint(plan_, *manifest);
-      check.changes = JobChangesInRun(manifest->job, plan_.job);
+      check.changes = JobChangesInRun(manifest->job, plan_.job, manifest->step);
       name = entry->path;
       compared = true;
     }
-    if (!compared && recorded != nullptr) check.changes = JobChangesInRun(*recorded, plan_.job);
+    if (!compared && recorded != nullptr) check.changes = JobChangesInRun(*recorded, plan_.job, 0);
     const absl::Status refusal = RefusalOf(check, name);
     if (refusal.ok()) return refusal;
     return absl::Status(refusal.code(),
@@ -165,8 +255,10 @@ class Decider {
     record.launch = request_.launch;
     record.restart = request_.restart;
     decision_.start.id = record.id;
+    decision_.start.plan_hash = request_.plan_hash;
     decision_.start.resume = resume;
     decision_.start.adopts_unidentified = record.adopts_unidentified;
+    decision_.start.points = planc::SelectionOf(record).points;
     return std::move(decision_);
   }
 
@@ -194,9 +286,17 @@ absl::StatusOr<RunDecision> DecideRun(const Plan& plan, const RunRequest& reques
   return before.has_value() ? decider.GoOn(*before) : decider.New(used);
 }
 
+bool GoesOnByItself(const Plan& plan, const RunRequest& request) {
+  const RunFolders folders = FoldersOf(plan, request.base_directory);
+  const absl::StatusOr<RunRecord> record = ReadRunRecord(folders.run);
+  return record.ok() && Decider(plan, request, folders).ByItself(*record);
+}
+
 absl::StatusOr<std::string> SetRunAside(const RunFolders& folders,
                                         const std::optional<RunRecord>& before) {
-  for (const CheckpointEntry& entry : ListCheckpoints(folders.checkpoints)) {
+  PLANC_ASSIGN_OR_RETURN(const std::vector<CheckpointEntry> entries,
+                         FindCheckpoints(folders.checkpoints));
+  for (const CheckpointEntry& entry : entries) {
     PLANC_RETURN_IF_ERROR(SetCheckpointAside(folders.checkpoints, entry.path));
   }
   const std::string aside =

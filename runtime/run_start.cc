@@ -2,8 +2,12 @@
 
 #include <type_traits>
 
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "nlohmann/json.hpp"
 #include "runtime/launch/run_lock.h"
+#include "schemas/counted.h"
 #include "schemas/status.h"
 
 namespace planc {
@@ -31,13 +35,41 @@ bool Read(const Json& json, const char* name, T* value) {
   return true;
 }
 
+// Each "branch:step".
+bool ReadPoints(const std::vector<std::string>& texts, std::vector<BranchPoint>* points) {
+  for (const std::string& text : texts) {
+    const std::vector<std::string> numbers = absl::StrSplit(text, ':');
+    BranchPoint& point = points->emplace_back();
+    if (numbers.size() != 2 || !absl::SimpleAtoi(numbers[0], &point.branch) ||
+        !absl::SimpleAtoi(numbers[1], &point.step)) {
+      return false;
+    }
+  }
+  return true;
+}
+
 }  // namespace
+
+CheckpointSelection SelectionOf(const RunStart& start) {
+  return {start.id, start.adopts_unidentified, start.points};
+}
+
+std::string NothingToDoText(int64_t asked, int64_t done) {
+  return absl::StrCat("nothing to do: ", Counted(asked, "step"), " are asked for, and ", done,
+                      " are done");
+}
 
 std::string RunStartText(const RunStart& start) {
   Json json;
   json["id"] = start.id;
+  json["plan_hash"] = start.plan_hash;
   json["resume"] = start.resume;
   json["adopts_unidentified"] = start.adopts_unidentified;
+  json["points"] = Json::array();
+  for (const BranchPoint& point : start.points) {
+    json["points"].push_back(absl::StrCat(point.branch, ":", point.step));
+  }
+  json["initial"] = start.initial;
   json["complete"] = start.complete;
   json["locks"] = start.locks;
   json["notices"] = start.notices;
@@ -47,10 +79,13 @@ std::string RunStartText(const RunStart& start) {
 absl::StatusOr<RunStart> ParseRunStart(const std::string& text) {
   const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   RunStart start;
-  if (!json.is_object() || !Read(json, "id", &start.id) || !Read(json, "resume", &start.resume) ||
+  std::vector<std::string> points;
+  if (!json.is_object() || !Read(json, "id", &start.id) ||
+      !Read(json, "plan_hash", &start.plan_hash) || !Read(json, "resume", &start.resume) ||
       !Read(json, "adopts_unidentified", &start.adopts_unidentified) ||
-      !Read(json, "complete", &start.complete) || !Read(json, "locks", &start.locks) ||
-      !Read(json, "notices", &start.notices)) {
+      !Read(json, "points", &points) || !ReadPoints(points, &start.points) ||
+      !Read(json, "initial", &start.initial) || !Read(json, "complete", &start.complete) ||
+      !Read(json, "locks", &start.locks) || !Read(json, "notices", &start.notices)) {
     return absl::InternalError("what was handed over about the run cannot be read");
   }
   return start;

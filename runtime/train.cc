@@ -85,7 +85,7 @@ absl::StatusOr<TrainingEnd> Train(const Plan& plan, const LaunchConfig& launch,
       report.CheckpointStalled(stall);
     }
   }
-  const absl::Status saved = checkpointer.Finish();
+  const absl::Status saved = FinishSaves(plan, options, agreement, &report, &checkpointer);
   report.CheckpointsEnded(checkpointer.TakeEnded());
   PLANC_RETURN_IF_ERROR(saved.ok() ? agreement.AllOk(report.StoppedFor(validation.lost())) : saved);
   PLANC_RETURN_IF_ERROR(report.Finish());

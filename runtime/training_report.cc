@@ -261,6 +261,7 @@ absl::Status TrainingReport::Finish() {
   if (!speaks_) return absl::OkStatus();
   const StorageWatch::Call call(Storage(), StorageUse::kForeground,
                                 absl::StrCat("write of the loss curve in ", Directory()));
+  PLANC_RETURN_IF_ERROR(StoppedFor(metrics_ == nullptr ? absl::OkStatus() : metrics_->Flush()));
   PLANC_RETURN_IF_ERROR(WriteLossCurve(Directory(), session_->plan().job.job()));
   std::array<int64_t, kMemoryKindCount> allocated{};
   for (int kind = 0; kind < kMemoryKindCount; ++kind) {
@@ -286,6 +287,8 @@ absl::Status TrainingReport::StoppedFor(const absl::Status& lost_row) const {
   const absl::Status told(lost_row.code(),
                           absl::StrCat(lost_row.message(), "; training stopped after step ", done_,
                                        ", and the checkpoint is\n", CheckpointPath()));
+  // A disk may get room again: the run goes on then.
+  if (absl::IsResourceExhausted(lost_row)) return absl::CancelledError(told.message());
   return WithFault(told, FaultOf(lost_row).value_or(Fault::kInternal));
 }
 

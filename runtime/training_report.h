@@ -56,6 +56,12 @@ class TrainingReport {
 
   // Opens metrics.jsonl of the run, keeping the rows of the first `resumed` steps.
   absl::Status OpenFiles(const std::string& run_id, int64_t resumed);
+  // That number.
+  int64_t resumed() const { return resumed_; }
+  // The step at which the training ends.
+  int64_t end() const { return end_; }
+  // Steps done.
+  int64_t done() const { return done_; }
 
   // Where the runner times instructions; null when it does not.
   RankProfile* profile() const { return profile_.get(); }

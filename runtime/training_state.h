@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "runtime/checkpoint/agreement.h"
+#include "runtime/checkpoint/checkpointer.h"
 #include "runtime/checkpoint/save.h"
 #include "runtime/process_group/connect_groups.h"
 #include "runtime/run_start.h"
@@ -37,6 +38,11 @@ absl::StatusOr<int64_t> PrepareState(const Session& session, ProgramRunner* runn
 // must outlive what is returned.
 SaveOptions SaveOptionsOf(const RunOptions& options, const RunStart& run, const Session& session,
                           const TrainingReport& report);
+
+// Waits until nothing is being saved; a last save that the disk refuses is repeated, as FinishSaves
+// of runtime/checkpoint/last_save.h says. Errors: of the last save.
+absl::Status FinishSaves(const Plan& plan, const RunOptions& options, Agreement& agreement,
+                         TrainingReport* report, Checkpointer* checkpointer);
 
 // Whether something that happens every `every` steps, and at the end, happens after `done` steps;
 // 0 stands for at the end only.

@@ -42,6 +42,7 @@ precision: {compute: bf16}
 optimizer: {lr: 3e-3}
 data: {train: [train.txt], format: bytes}
 checkpoint: {directory: saved, every_steps: 4, resume: never}
+lr_schedule: {decay: constant}
 run: {steps: 4, directory: run, restarts: 0}
 )";
 

@@ -39,6 +39,7 @@ cluster: {nodes: 1, gpus_per_node: 1, device: host}
 batch: {global: 4, micro: 1, sequence: 32}
 precision: {compute: fp32}
 optimizer: {lr: 3e-3}
+lr_schedule: {decay: constant}
 data: {train: [train.txt], format: bytes}
 checkpoint: {directory: saved, every_steps: 2, keep: 2}
 run: {steps: 6, directory: run, restarts: 0}

@@ -251,8 +251,9 @@ TEST(StopTest, MetricsThatCannotBeWrittenStopTheRunWithACheckpoint) {
     StartedRun run(Folder(), ranks, ranks == 1 ? "" : "dp_shard: 2", kEndless, "");
     std::filesystem::create_directories(run.folder() + "/run");
     std::filesystem::create_symlink("/dev/full", run.folder() + "/run/metrics.jsonl");
-    EXPECT_EQ(run.Run({"run", "job.yaml"}), 2) << run.Output();
-    EXPECT_GT(run.StepsSaved(), 0) << run.Output();
+    // A disk may get room again, so a scheduler may start it again.
+    EXPECT_EQ(run.Run({"run", "job.yaml"}), 8) << run.Output();
+    EXPECT_GT(run.StepsSaved(), 100) << run.Output();
     EXPECT_THAT(run.Output(),
                 AllOf(HasSubstr("run/metrics.jsonl: cannot write: No space left on device"),
                       HasSubstr(absl::StrCat("training stopped after step ", run.StepsSaved()))));

@@ -32,6 +32,7 @@ class Deriver {
     Memory();
     AutoAxis();
     Stages();
+    Schedule();
     Directories();
     return std::move(unsolved_);
   }
@@ -220,6 +221,12 @@ class Deriver {
     Derived(path, "even split of model.layers");
   }
 
+  void Schedule() {
+    if (!Derivable("lr_schedule.decay_steps", {"run.steps"})) return;
+    job_.mutable_lr_schedule()->set_decay_steps(job_.run().steps());
+    Derived("lr_schedule.decay_steps", "equal to run.steps");
+  }
+
   void Directories() {
     if (Derivable("run.directory", {"job"})) {
       job_.mutable_run()->set_directory(absl::StrCat("runs/", job_.job()));
@@ -230,7 +237,12 @@ class Deriver {
           absl::StrCat(job_.run().directory(), "/checkpoints"));
       Derived("checkpoint.directory", "run.directory/checkpoints");
     }
-    // `auto` and `never` are words, anything else is a path.
+    // `none` is a word, and so are `auto` and `never`; anything else is a path.
+    const std::string& initial = job_.checkpoint().initial();
+    if (Given("checkpoint.initial") && initial != "none") {
+      job_.mutable_checkpoint()->set_initial(
+          PathFrom(parsed_.origins.at("checkpoint.initial").file, initial));
+    }
     const std::string& resume = job_.checkpoint().resume();
     if (!Given("checkpoint.resume") || resume == "auto" || resume == "never") return;
     job_.mutable_checkpoint()->set_resume(

@@ -50,6 +50,9 @@ void RelateToJobFile(const std::string& job_path, const std::map<std::string, Or
   } else {
     relate("checkpoint.directory", job.mutable_checkpoint()->mutable_directory());
   }
+  if (job.checkpoint().initial() != "none") {
+    relate("checkpoint.initial", job.mutable_checkpoint()->mutable_initial());
+  }
   const std::string& resume = job.checkpoint().resume();
   if (resume != "auto" && resume != "never") {
     relate("checkpoint.resume", job.mutable_checkpoint()->mutable_resume());

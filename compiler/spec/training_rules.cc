@@ -36,21 +36,28 @@ std::optional<Finding> BetasCount(const Facts& facts) {
                  {{{"optimizer.betas", "[0.9, 0.95]"}}}};
 }
 
+// The key that says when the decay ends.
+const char* DecayKey(const proto::Job& job) {
+  return job.lr_schedule().decay_steps() == job.run().steps() ? "run.steps"
+                                                              : "lr_schedule.decay_steps";
+}
+
 std::optional<Finding> WarmupTooLong(const Facts& facts) {
   const int64_t warmup = facts.job.lr_schedule().warmup_steps();
-  const int64_t steps = facts.job.run().steps();
+  const int64_t steps = facts.job.lr_schedule().decay_steps();
   if (warmup <= steps) return std::nullopt;
-  return Finding{absl::StrCat("lr_schedule.warmup_steps ", warmup, " is above run.steps ", steps),
+  return Finding{absl::StrCat("lr_schedule.warmup_steps ", warmup, " is above ",
+                              DecayKey(facts.job), " ", steps),
                  absl::StrCat("lr_schedule.warmup_steps of at most ", steps),
                  {{{"lr_schedule.warmup_steps", absl::StrCat(steps / 10)}}}};
 }
 
 std::optional<Finding> NoDecaySteps(const Facts& facts) {
   const proto::LrSchedule& schedule = facts.job.lr_schedule();
-  const int64_t steps = facts.job.run().steps();
+  const int64_t steps = schedule.decay_steps();
   if (schedule.decay() == proto::CONSTANT || schedule.warmup_steps() != steps) return std::nullopt;
-  return Finding{absl::StrCat("lr_schedule.warmup_steps ", schedule.warmup_steps(),
-                              " equals run.steps: no step is left for the decay"),
+  return Finding{absl::StrCat("lr_schedule.warmup_steps ", schedule.warmup_steps(), " equals ",
+                              DecayKey(facts.job), ": no step is left for the decay"),
                  "a shorter warm-up, or lr_schedule.decay: constant",
                  {{{"lr_schedule.warmup_steps", absl::StrCat(steps / 10)}},
                   {{"lr_schedule.decay", "constant"}}}};
@@ -127,9 +134,11 @@ const std::vector<Rule>& TrainingRules() {
        {"batch.global", "batch.micro", "mesh.dp_replicate", "mesh.dp_shard"},
        BatchProduct},
       {DiagnosticCode::kBetasCount, {"optimizer.betas"}, BetasCount},
-      {DiagnosticCode::kWarmupTooLong, {"lr_schedule.warmup_steps", "run.steps"}, WarmupTooLong},
+      {DiagnosticCode::kWarmupTooLong,
+       {"lr_schedule.warmup_steps", "lr_schedule.decay_steps", "run.steps"},
+       WarmupTooLong},
       {DiagnosticCode::kNoDecaySteps,
-       {"lr_schedule.warmup_steps", "run.steps", "lr_schedule.decay"},
+       {"lr_schedule.warmup_steps", "lr_schedule.decay_steps", "run.steps", "lr_schedule.decay"},
        NoDecaySteps},
       {DiagnosticCode::kEvalNeedsValidation,
        {"run.eval_every_steps", "data.validation"},

@@ -1,4 +1,5 @@
 // planc check: all rules of job files, without a cluster.
+#include <filesystem>
 #include <optional>
 #include <sstream>
 #include <string>
@@ -22,6 +23,8 @@
 #include "planc/flags.h"
 #include "planc/load_plan.h"
 #include "planc/text.h"
+#include "runtime/checkpoint/huggingface/initial_weights.h"
+#include "runtime/data/mapped_file.h"
 #include "schemas/counted.h"
 
 namespace planc {
@@ -89,6 +92,16 @@ int CheckJobResume(const std::string& job, const Flags& flags, DiagnosticList* a
   return found.HasErrors() ? kExitJobError : kExitOk;
 }
 
+// With --data: whether the weights that a new run begins with fit the model.
+void CheckInitial(const std::string& job_path, const Plan& plan, DiagnosticList* found) {
+  const std::string& initial = plan.job.checkpoint().initial();
+  if (initial == "none") return;
+  const std::string folder = std::filesystem::path(job_path).parent_path().string();
+  const absl::Status fits = CheckInitialWeights(PathIn(folder, initial), plan);
+  if (fits.ok()) return;
+  found->Add(DiagnosticCode::kCheckpointUnusable, Span{job_path}, std::string(fits.message()));
+}
+
 // All rules of one job, at last whether it fits in memory. With format text they are written here.
 // Errors: Internal, for faults of the compiler.
 absl::Status CheckJob(const std::string& path, const Flags& flags, DiagnosticList* all,
@@ -106,6 +119,7 @@ absl::Status CheckJob(const std::string& path, const Flags& flags, DiagnosticLis
     const absl::StatusOr<Plan> plan = CompilePlan(result.spec);
     if (!plan.ok()) return plan.status();
     AddDeadlineFinding(*plan, &result, &found);
+    if (flags.Has("--data")) CheckInitial(path, *plan, &found);
     misfit = ReportMisfit(*plan, &result, LoaderOf(path, sets));
   }
   if (misfit.has_value()) {

@@ -1,9 +1,14 @@
 // planc checkpoint: inspects checkpoints, checks every byte of them, and converts them to and from
 // Hugging Face folders.
+#include <algorithm>
+#include <filesystem>
 #include <string>
+#include <system_error>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "planc/command/checkpoint_convert.h"
 #include "planc/commands.h"
 #include "planc/exit_codes.h"
@@ -13,6 +18,7 @@
 #include "runtime/checkpoint/manifest.h"
 #include "runtime/checkpoint/verify_checkpoint.h"
 #include "schemas/counted.h"
+#include "schemas/status.h"
 
 namespace planc {
 namespace {
@@ -23,11 +29,34 @@ int Fail(const std::string& problem, int code, std::ostream& err) {
 }
 
 // The checkpoints that `path` stands for: itself, or those in it.
-std::vector<std::string> CheckpointsAt(const std::string& path) {
+absl::StatusOr<std::vector<std::string>> CheckpointsAt(const std::string& path) {
   std::vector<std::string> paths;
-  for (const CheckpointEntry& entry : ListCheckpoints(path)) paths.push_back(entry.path);
+  PLANC_ASSIGN_OR_RETURN(const std::vector<CheckpointEntry> entries, FindCheckpoints(path));
+  for (const CheckpointEntry& entry : entries) paths.push_back(entry.path);
   if (paths.empty()) paths.push_back(path);
   return paths;
+}
+
+// One line for each folder in which a run left what it had saved beyond where it went back.
+std::string SupersededText(const std::string& directory) {
+  namespace fs = std::filesystem;
+  std::vector<std::string> lines;
+  std::error_code error;
+  for (fs::recursive_directory_iterator at(directory, error), end; !error && at != end;
+       at.increment(error)) {
+    const std::string name = at->path().filename().string();
+    const bool set_aside = name.rfind("superseded-", 0) == 0;
+    if (set_aside || name.rfind("run-", 0) != 0) at.disable_recursion_pending();
+    if (!set_aside) continue;
+    std::vector<int64_t> steps;
+    for (const CheckpointEntry& entry : ListCheckpoints(at->path().string())) {
+      steps.push_back(entry.step);
+    }
+    lines.push_back(absl::StrCat(at->path().string(), ": ", steps.size() == 1 ? "step " : "steps ",
+                                 absl::StrJoin(steps, ", "), "\n"));
+  }
+  std::sort(lines.begin(), lines.end());
+  return absl::StrJoin(lines, "");
 }
 
 int64_t ElementsOf(const Manifest& manifest) {
@@ -42,7 +71,12 @@ int List(const std::vector<std::string>& directories, std::ostream& out, std::os
   TextTable table({"checkpoint", "job", ">steps done", ">parameters", ">files", ">size"});
   int code = kExitOk;
   for (const std::string& directory : directories) {
-    for (const std::string& path : CheckpointsAt(directory)) {
+    const absl::StatusOr<std::vector<std::string>> paths = CheckpointsAt(directory);
+    if (!paths.ok()) {
+      code = Fail(std::string(paths.status().message()), ExitCodeOf(paths.status()), err);
+      continue;
+    }
+    for (const std::string& path : *paths) {
       const absl::StatusOr<Manifest> manifest = ReadManifest(path);
       if (!manifest.ok()) {
         code = Fail(std::string(manifest.status().message()), ExitCodeOf(manifest.status()), err);
@@ -56,13 +90,19 @@ int List(const std::vector<std::string>& directories, std::ostream& out, std::os
     }
   }
   if (!table.empty()) out << table.Text(0);
+  for (const std::string& directory : directories) out << Wrap(SupersededText(directory), 2);
   return code;
 }
 
 int Verify(const std::vector<std::string>& arguments, std::ostream& out, std::ostream& err) {
   int code = kExitOk;
   for (const std::string& argument : arguments) {
-    for (const std::string& path : CheckpointsAt(argument)) {
+    const absl::StatusOr<std::vector<std::string>> paths = CheckpointsAt(argument);
+    if (!paths.ok()) {
+      code = Fail(std::string(paths.status().message()), ExitCodeOf(paths.status()), err);
+      continue;
+    }
+    for (const std::string& path : *paths) {
       const absl::StatusOr<CheckpointReport> report = VerifyCheckpoint(path);
       if (!report.ok()) {
         code = Fail(std::string(report.status().message()), ExitCodeOf(report.status()), err);

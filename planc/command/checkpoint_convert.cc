@@ -38,8 +38,8 @@ int Fail(const std::string& action, const absl::Status& status, std::ostream& er
 }
 
 // `path` itself, or the newest checkpoint in it.
-std::string CheckpointAt(const std::string& path) {
-  const std::vector<CheckpointEntry> entries = ListCheckpoints(path);
+absl::StatusOr<std::string> CheckpointAt(const std::string& path) {
+  PLANC_ASSIGN_OR_RETURN(const std::vector<CheckpointEntry> entries, FindCheckpoints(path));
   return entries.empty() ? path : entries.back().path;
 }
 
@@ -116,7 +116,9 @@ int ExportCheckpoint(const std::string& checkpoint, const std::string& folder, c
                      std::ostream& out, std::ostream& err) {
   const absl::StatusOr<ExportOptions> options = ReadOptions(flags);
   if (!options.ok()) return Fail("export", options.status(), err);
-  const std::string source = CheckpointAt(checkpoint);
+  const absl::StatusOr<std::string> at = CheckpointAt(checkpoint);
+  if (!at.ok()) return Fail("export", at.status(), err);
+  const std::string& source = *at;
   const absl::StatusOr<ExportReport> report =
       ExportFolder(source, folder, *options, HostFileSystem());
   if (!report.ok()) return Fail("export", report.status(), err);

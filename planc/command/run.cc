@@ -125,6 +125,15 @@ absl::Status CheckLaunch(const Plan& plan, const LaunchConfig& launch) {
       StartCommand(launch.source, ranks / plan.ranks_per_node, plan.ranks_per_node)));
 }
 
+// A rank reads the plan by its path, which another program may have replaced since the run began.
+absl::Status CheckPlanIsThatOf(const RunStart& run, const std::string& hash,
+                               const std::string& path) {
+  if (run.plan_hash == hash) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      path, " was replaced while the run went on: it holds plan ", hash,
+      ", and the run is of plan ", run.plan_hash, ". The same command goes on with the run"));
+}
+
 // For a rank that cannot leave its program: it tells why, and ends.
 void EndStuckRank(const absl::Status& stall) {
   const std::string text =
@@ -318,8 +327,12 @@ int RunRun(const std::vector<std::string>& args, std::ostream& out, std::ostream
   // A fresh run has moved what `auto` would find aside by then.
   const bool automatic = options.resume_from.value_or(plan.job.checkpoint().resume()) == "auto";
   if (launch->source != LaunchSource::kLocal && !(arguments->fresh && automatic)) {
-    const int resumable = CheckResumeBeforeRun(arguments->input, loaded, options.base_directory,
-                                               &options.resume_from, err);
+    // A launcher's restart does not look for what its first start was told to begin from.
+    const RunRequest request = RequestOf(loaded, options, *launch, arguments->fresh);
+    std::optional<std::string> own = "auto";
+    const int resumable =
+        CheckResumeBeforeRun(arguments->input, loaded, options.base_directory,
+                             GoesOnByItself(plan, request) ? &own : &options.resume_from, err);
     if (resumable != kExitOk) return resumable;
   }
 
@@ -353,6 +366,8 @@ int RunRun(const std::vector<std::string>& args, std::ostream& out, std::ostream
   if (launch->source == LaunchSource::kLocal) {
     absl::StatusOr<RunStart> run = ParseRunStart(launch->run);
     if (!run.ok()) return Report(run.status(), err);
+    const absl::Status same = CheckPlanIsThatOf(*run, loaded.hash, arguments->input);
+    if (!same.ok()) return Report(same, err);
     if (options.resume_from.has_value()) run->resume = *options.resume_from;  // of a restart
     options.run = *std::move(run);
   }

@@ -49,8 +49,8 @@ absl::StatusOr<RunView> ViewRun(const std::string& directory, const std::string&
   const absl::StatusOr<LockView> lock = ViewLock(directory, host);
   if (lock.ok()) view.lock = *lock;
   view.last = LastMetricsRow(absl::StrCat(directory, "/", kMetricsName));
-  const std::optional<CheckpointEntry> newest = NewestCheckpoint(
-      view.record.checkpoint_directory, {view.record.id, view.record.adopts_unidentified});
+  const std::optional<CheckpointEntry> newest =
+      NewestCheckpoint(view.record.checkpoint_directory, SelectionOf(view.record));
   if (newest.has_value()) view.checkpoint = newest->path;
   view.step = view.record.last_step;
   if (view.record.state == RunState::kRunning && view.last.has_value()) {

@@ -88,8 +88,8 @@ absl::StatusOr<SampleArguments> ReadArguments(const std::vector<std::string>& ar
 }
 
 // `path` itself, or the newest checkpoint in it.
-std::string CheckpointAt(const std::string& path) {
-  const std::vector<CheckpointEntry> entries = ListCheckpoints(path);
+absl::StatusOr<std::string> CheckpointAt(const std::string& path) {
+  PLANC_ASSIGN_OR_RETURN(const std::vector<CheckpointEntry> entries, FindCheckpoints(path));
   return entries.empty() ? path : entries.back().path;
 }
 
@@ -230,7 +230,7 @@ absl::Status Continue(const SampleArguments& arguments, LanguageModel* model, To
 }
 
 absl::Status Sample(SampleArguments arguments, std::ostream& out) {
-  const std::string checkpoint = CheckpointAt(arguments.path);
+  PLANC_ASSIGN_OR_RETURN(const std::string checkpoint, CheckpointAt(arguments.path));
   PLANC_ASSIGN_OR_RETURN(const Manifest manifest, ReadManifest(checkpoint));
   PLANC_ASSIGN_OR_RETURN(const std::unique_ptr<TokenText> text,
                          ChooseText(arguments, manifest.job));

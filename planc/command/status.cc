@@ -64,6 +64,9 @@ std::string StatusText(const RunView& view) {
     }
   }
   add("checkpoint", view.checkpoint.empty() ? "none" : view.checkpoint);
+  for (const WayBack& way : record.ways_back) {
+    add("went back", absl::StrCat("to step ", way.point.step, ", ", way.path));
+  }
   add("began", absl::StrCat(record.began, ", started ", record.starts,
                             record.starts == 1 ? " time" : " times"));
   add("owner", OwnerLine(view));
@@ -86,6 +89,8 @@ Json StatusJson(const RunView& view) {
                {"began", record.began},
                {"starts", record.starts},
                {"owner", OwnerLine(view)}};
+  json["ways_back"] = Json::array();
+  for (const WayBack& way : record.ways_back) json["ways_back"].push_back(way.point.step);
   if (record.exit_code.has_value()) json["exit_code"] = *record.exit_code;
   if (view.last.has_value()) {
     json["loss"] = view.last->loss;

@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "runtime/checkpoint/durable_file.h"
 #include "runtime/checkpoint/manifest.h"
+#include "runtime/checkpoint/readable.h"
 #include "runtime/checkpoint/run_checkpoints.h"
 #include "schemas/status.h"
 
@@ -29,18 +30,19 @@ std::optional<int64_t> StepOfLeftover(const std::string& name, const std::string
                                                         : std::nullopt;
 }
 
-bool IsComplete(const fs::path& path) {
-  std::error_code error;
-  return fs::is_regular_file(path / kManifestName, error);
+absl::StatusOr<bool> IsComplete(const fs::path& path) {
+  return IsFileThere((path / kManifestName).string());
 }
 
-std::vector<fs::path> EntriesOf(const std::string& directory) {
+// Nothing when there is no such folder.
+absl::StatusOr<std::vector<fs::path>> EntriesOf(const std::string& directory) {
   std::vector<fs::path> paths;
   std::error_code error;
   fs::directory_iterator at(directory, error);
   for (; !error && at != fs::directory_iterator(); at.increment(error)) {
     paths.push_back(at->path());
   }
+  if (error && !IsAbsence(error.value())) return CannotTell(directory, error.value());
   return paths;
 }
 
@@ -65,15 +67,18 @@ bool IsOwn(const std::string& path, int64_t step, const std::string& run_id) {
 // Undoes what a save that replaced a checkpoint of its step left when it was interrupted.
 absl::Status RepairReplaced(const std::string& directory, const FileSystem& files,
                             const std::string& run_id) {
-  for (const fs::path& path : EntriesOf(directory)) {
+  PLANC_ASSIGN_OR_RETURN(const std::vector<fs::path> entries, EntriesOf(directory));
+  for (const fs::path& path : entries) {
     const std::optional<int64_t> step = StepOfLeftover(path.filename().string(), kReplaced);
     if (!step.has_value()) continue;
     const std::string finished = FinishedPath(directory, *step);
-    if (IsComplete(path) && !IsComplete(finished)) {
+    PLANC_ASSIGN_OR_RETURN(const bool complete, IsComplete(path));
+    PLANC_ASSIGN_OR_RETURN(const bool replaced, IsComplete(finished));
+    if (complete && !replaced) {
       PLANC_RETURN_IF_ERROR(RemoveTree(finished, files));
       PLANC_RETURN_IF_ERROR(RenamePath(path.string(), finished, files));
       PLANC_RETURN_IF_ERROR(SyncDirectory(directory, files));
-    } else if (IsComplete(path) && !IsOwn(path.string(), *step, run_id)) {
+    } else if (complete && !IsOwn(path.string(), *step, run_id)) {
       PLANC_RETURN_IF_ERROR(SetCheckpointAside(directory, path.string(), files));
     } else {
       PLANC_RETURN_IF_ERROR(RemoveCheckpoint(path.string(), files));
@@ -97,21 +102,28 @@ std::optional<int64_t> StepOfName(const std::string& name) {
   return step;
 }
 
-std::vector<CheckpointEntry> ListCheckpoints(const std::string& directory) {
+absl::StatusOr<std::vector<CheckpointEntry>> FindCheckpoints(const std::string& directory) {
   std::vector<CheckpointEntry> entries;
-  for (const fs::path& path : EntriesOf(directory)) {
+  PLANC_ASSIGN_OR_RETURN(const std::vector<fs::path> paths, EntriesOf(directory));
+  for (const fs::path& path : paths) {
     const std::string name = path.filename().string();
-    if (const std::optional<int64_t> step = StepOfName(name)) {
-      if (IsComplete(path)) entries.push_back({*step, path.string()});
-    } else if (const std::optional<int64_t> replaced = StepOfLeftover(name, kReplaced)) {
-      if (IsComplete(path) && !IsComplete(FinishedPath(directory, *replaced))) {
-        entries.push_back({*replaced, path.string()});
-      }
+    const std::optional<int64_t> step = StepOfName(name);
+    const std::optional<int64_t> replaced = StepOfLeftover(name, kReplaced);
+    if (!step.has_value() && !replaced.has_value()) continue;
+    PLANC_ASSIGN_OR_RETURN(bool complete, IsComplete(path));
+    if (replaced.has_value()) {
+      PLANC_ASSIGN_OR_RETURN(const bool done, IsComplete(FinishedPath(directory, *replaced)));
+      complete = complete && !done;
     }
+    if (complete) entries.push_back({step.has_value() ? *step : *replaced, path.string()});
   }
   std::sort(entries.begin(), entries.end(),
             [](const CheckpointEntry& a, const CheckpointEntry& b) { return a.step < b.step; });
   return entries;
+}
+
+std::vector<CheckpointEntry> ListCheckpoints(const std::string& directory) {
+  return FindCheckpoints(directory).value_or(std::vector<CheckpointEntry>());
 }
 
 std::string UnfinishedPath(const std::string& directory, int64_t step) {
@@ -131,7 +143,8 @@ absl::Status FinishCheckpoint(const std::string& directory, int64_t step, const 
                               const std::string& run_id) {
   const std::string path = FinishedPath(directory, step);
   std::error_code error;
-  if (IsComplete(path) && !IsOwn(path, step, run_id)) {
+  PLANC_ASSIGN_OR_RETURN(const bool complete, IsComplete(path));
+  if (complete && !IsOwn(path, step, run_id)) {
     PLANC_RETURN_IF_ERROR(SetCheckpointAside(directory, path, files));
   } else if (fs::exists(path, error)) {
     PLANC_RETURN_IF_ERROR(RenamePath(path, absl::StrCat(path, kReplaced), files));
@@ -143,7 +156,7 @@ absl::Status FinishCheckpoint(const std::string& directory, int64_t step, const 
 absl::Status PruneCheckpoints(const std::string& directory, int64_t keep, int64_t last_step,
                               const FileSystem& files, const std::string& run_id) {
   PLANC_RETURN_IF_ERROR(RepairReplaced(directory, files, run_id));
-  std::vector<CheckpointEntry> entries = ListCheckpoints(directory);
+  PLANC_ASSIGN_OR_RETURN(std::vector<CheckpointEntry> entries, FindCheckpoints(directory));
   while (!entries.empty() && entries.back().step > last_step) entries.pop_back();
   entries.erase(std::remove_if(entries.begin(), entries.end(),
                                [&](const CheckpointEntry& entry) {
@@ -154,7 +167,8 @@ absl::Status PruneCheckpoints(const std::string& directory, int64_t keep, int64_
   for (int64_t i = 0; i < count - keep; ++i) {
     PLANC_RETURN_IF_ERROR(RemoveCheckpoint(entries[i].path, files));
   }
-  for (const fs::path& path : EntriesOf(directory)) {
+  PLANC_ASSIGN_OR_RETURN(const std::vector<fs::path> paths, EntriesOf(directory));
+  for (const fs::path& path : paths) {
     if (StepOfLeftover(path.filename().string(), kUnfinished).has_value()) {
       PLANC_RETURN_IF_ERROR(RemoveTree(path.string(), files));
     }

@@ -24,7 +24,10 @@ std::string CheckpointName(int64_t step);
 // The step in such a name.
 std::optional<int64_t> StepOfName(const std::string& name);
 
-// The complete checkpoints under `directory`, oldest first; empty when it does not exist.
+// The complete checkpoints under `directory`, oldest first; empty when it does not exist. Errors:
+// Internal with the reason when the system does not let it be seen, or one of them (readable.h).
+absl::StatusOr<std::vector<CheckpointEntry>> FindCheckpoints(const std::string& directory);
+// The same for those to whom it makes no difference what cannot be seen.
 std::vector<CheckpointEntry> ListCheckpoints(const std::string& directory);
 
 // The functions below are called by one rank, and by one process at a time. Errors: Internal naming

@@ -1,12 +1,13 @@
 #include "runtime/checkpoint/job_changes.h"
 
 #include <algorithm>
-#include <cstdint>
-#include <optional>
+#include <cmath>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "runtime/step/schedule.h"
 #include "schemas/counted.h"
 #include "schemas/job_value.h"
 #include "schemas/options.pb.h"
@@ -16,6 +17,8 @@ namespace {
 
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
+
+constexpr char kDecayKey[] = "lr_schedule.decay_steps";
 
 // Whether `path` is one of `names` or lies in a section that is.
 bool Covers(const std::vector<std::string>& names, const std::string& path) {
@@ -70,16 +73,59 @@ class JobComparison {
   std::vector<JobChange> changes_;
 };
 
-}  // namespace
+// A rate that is another by more than this share is a jump.
+constexpr double kRateTolerance = 0.1;
 
-std::vector<JobChange> JobChanges(const proto::Job& saved, const proto::Job& now) {
-  JobComparison comparison(now);
-  comparison.Compare(saved, now, "");
-  return comparison.Take();
+// What another end of the decay does, all else being as it was.
+void JudgeDecay(const proto::Job& saved, const proto::Job& now, std::optional<int64_t> step,
+                std::vector<JobChange>* changes) {
+  const auto change = std::find_if(changes->begin(), changes->end(),
+                                   [](const JobChange& entry) { return entry.key == kDecayKey; });
+  if (change == changes->end()) return;
+  change->saved = absl::StrCat(DecayEnd(saved));  // jobs of before there was the key leave it unset
+  proto::Job other = saved;
+  other.mutable_lr_schedule()->set_decay_steps(DecayEnd(now));
+  const bool constant = saved.lr_schedule().decay() == proto::CONSTANT;
+  if (DecayEnd(saved) == DecayEnd(now) || (constant && step.has_value())) {
+    changes->erase(change);
+    return;
+  }
+  if (!step.has_value() || change->verdict != ChangeVerdict::kRefused) return;
+  if (*step >= now.run().steps()) {  // no step is left whose rate it could change
+    change->verdict = ChangeVerdict::kNoticed;
+    return;
+  }
+  const double before = LearningRate(saved, *step);
+  const auto& allowed = now.checkpoint().allow_changes();
+  if (std::abs(LearningRate(other, *step) - before) <= kRateTolerance * before) {
+    change->verdict = ChangeVerdict::kNoticed;
+  } else if (std::find(allowed.begin(), allowed.end(), "run.steps") != allowed.end()) {
+    change->verdict = ChangeVerdict::kAllowed;
+  }
 }
 
-std::vector<JobChange> JobChangesInRun(const proto::Job& saved, const proto::Job& now) {
-  std::vector<JobChange> changes = JobChanges(saved, now);
+}  // namespace
+
+std::vector<JobChange> JobChanges(const proto::Job& saved, const proto::Job& now,
+                                  std::optional<int64_t> step) {
+  JobComparison comparison(now);
+  comparison.Compare(saved, now, "");
+  std::vector<JobChange> changes = comparison.Take();
+  JudgeDecay(saved, now, step, &changes);
+  return changes;
+}
+
+std::string RateChange(const proto::Job& saved, const proto::Job& now, int64_t step) {
+  const double before = LearningRate(saved, step);
+  const double after = LearningRate(now, step);
+  if (before == after || step >= now.run().steps()) return "";
+  return absl::StrFormat("the learning rate of step %d is %.3g, and %.3g with the checkpoint's job",
+                         step + 1, after, before);
+}
+
+std::vector<JobChange> JobChangesInRun(const proto::Job& saved, const proto::Job& now,
+                                       std::optional<int64_t> step) {
+  std::vector<JobChange> changes = JobChanges(saved, now, step);
   const std::vector<std::string> allowed(now.checkpoint().allow_changes().begin(),
                                          now.checkpoint().allow_changes().end());
   for (JobChange& change : changes) {

@@ -1,6 +1,8 @@
 #include "runtime/checkpoint/manifest.h"
 
-#include <filesystem>
+#include <sys/stat.h>
+
+#include <cerrno>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -8,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "runtime/checkpoint/job_json.h"
 #include "runtime/checkpoint/json_fields.h"
+#include "runtime/checkpoint/readable.h"
 #include "runtime/checkpoint/safetensors.h"
 #include "schemas/status.h"
 
@@ -98,6 +101,21 @@ bool ReadInstructionSet(const Json& contents, Manifest* manifest) {
          ReadField(*json, "bits", &manifest->bits);
 }
 
+// Manifests of before have neither branch nor parent.
+bool ReadRun(const Json& json, SavedRun* run) {
+  if (!ReadField(json, "id", &run->id)) return false;
+  return FindField(json, "branch") == nullptr ||
+         (ReadField(json, "branch", &run->branch) && run->branch >= 0);
+}
+
+bool ReadParent(const Json& contents, std::optional<ParentCheckpoint>* parent) {
+  const Json* const json = FindField(contents, "parent");
+  if (json == nullptr) return true;
+  parent->emplace();
+  return ReadField(*json, "run", &(*parent)->run) && ReadField(*json, "step", &(*parent)->step) &&
+         ReadHexField(*json, "manifest_xxh3_64", &(*parent)->checksum);
+}
+
 absl::Status ReadContents(const Json& json, Manifest* manifest) {
   const Json* const job = FindField(json, "job");
   const Json* const files = FindField(json, "files");
@@ -111,8 +129,9 @@ absl::Status ReadContents(const Json& json, Manifest* manifest) {
   }
   if (!ReadJobJson(*job, &manifest->job)) return Damaged("the job cannot be read");
   if (const Json* const run = FindField(json, "run")) {
-    if (!ReadField(*run, "id", &manifest->run.id)) return Damaged("the run cannot be read");
+    if (!ReadRun(*run, &manifest->run)) return Damaged("the run cannot be read");
   }
+  if (!ReadParent(json, &manifest->parent)) return Damaged("the parent cannot be read");
   for (const auto& [name, entry] : files->items()) {
     SavedFile& file = manifest->files[name];
     if (!ReadField(entry, "bytes", &file.bytes) ||
@@ -126,6 +145,14 @@ absl::Status ReadContents(const Json& json, Manifest* manifest) {
     }
   }
   return absl::OkStatus();
+}
+
+// With all its bytes in memory.
+absl::StatusOr<MappedFile> OpenManifest(const std::string& path) {
+  PLANC_ASSIGN_OR_RETURN(MappedFile file, OpenPart(path));
+  const absl::Status fetched = file.Fetch(file.data(), file.size());
+  if (!fetched.ok()) return FetchFailure(path, fetched);
+  return file;
 }
 
 }  // namespace
@@ -162,7 +189,14 @@ absl::StatusOr<std::string> ManifestText(const Manifest& manifest) {
   if (!manifest.instruction_set.empty()) {
     contents["instruction_set"] = {{"name", manifest.instruction_set}, {"bits", manifest.bits}};
   }
-  if (!manifest.run.id.empty()) contents["run"] = {{"id", manifest.run.id}};
+  if (!manifest.run.id.empty()) {
+    contents["run"] = {{"id", manifest.run.id}, {"branch", manifest.run.branch}};
+  }
+  if (manifest.parent.has_value()) {
+    contents["parent"] = {{"run", manifest.parent->run},
+                          {"step", manifest.parent->step},
+                          {"manifest_xxh3_64", HexText(manifest.parent->checksum)}};
+  }
   PLANC_ASSIGN_OR_RETURN(contents["job"], JobJson(manifest.job));
   Json& files = contents["files"] = Json::object();
   for (const auto& [name, file] : manifest.files) {
@@ -209,30 +243,26 @@ absl::StatusOr<Manifest> ParseManifest(const std::string& text) {
 
 absl::StatusOr<Manifest> ReadManifest(const std::string& checkpoint) {
   const std::string path = absl::StrCat(checkpoint, "/", kManifestName);
-  std::error_code error;
-  if (!std::filesystem::exists(path, error)) {
+  struct stat info {};
+  if (stat(path.c_str(), &info) != 0 && IsAbsence(errno)) {
     return absl::NotFoundError(absl::StrCat(path, ": there is no complete checkpoint here"));
   }
-  absl::StatusOr<MappedFile> file = MappedFile::Open(path);
-  if (!file.ok()) return absl::DataLossError(file.status().message());
-  PLANC_RETURN_IF_ERROR(WithContext(file->Fetch(file->data(), file->size()), path));
+  PLANC_ASSIGN_OR_RETURN(const MappedFile file, OpenManifest(path));
   absl::StatusOr<Manifest> manifest =
-      ParseManifest(std::string(file->data(), static_cast<size_t>(file->size())));
+      ParseManifest(std::string(file.data(), static_cast<size_t>(file.size())));
   if (!manifest.ok()) return WithContext(manifest.status(), path);
   return manifest;
 }
 
 absl::StatusOr<CheckpointIdentity> ReadCheckpointIdentity(const std::string& checkpoint) {
   const std::string path = absl::StrCat(checkpoint, "/", kManifestName);
-  absl::StatusOr<MappedFile> file = MappedFile::Open(path);
-  if (!file.ok()) return absl::DataLossError(file.status().message());
-  PLANC_RETURN_IF_ERROR(WithContext(file->Fetch(file->data(), file->size()), path));
+  PLANC_ASSIGN_OR_RETURN(const MappedFile file, OpenManifest(path));
   // Lists that grow with model and ranks are read, but not kept.
   const auto keep = [](int, Json::parse_event_t event, Json& value) {
     return event != Json::parse_event_t::key ||
            (value != "parameters" && value != "files" && value != "job");
   };
-  const Json json = Json::parse(file->data(), file->data() + file->size(), keep,
+  const Json json = Json::parse(file.data(), file.data() + file.size(), keep,
                                 /*allow_exceptions=*/false);
   const Json* const contents = FindField(json, "contents");
   CheckpointIdentity identity;
@@ -240,11 +270,18 @@ absl::StatusOr<CheckpointIdentity> ReadCheckpointIdentity(const std::string& che
     return absl::DataLossError(absl::StrCat(path, ": not a checkpoint manifest"));
   }
   if (const Json* const run = FindField(*contents, "run")) {
-    if (!ReadField(*run, "id", &identity.run.id)) {
+    if (!ReadRun(*run, &identity.run)) {
       return absl::DataLossError(absl::StrCat(path, ": the run cannot be read"));
     }
   }
   return identity;
+}
+
+absl::StatusOr<ParentCheckpoint> AsParent(const std::string& checkpoint) {
+  PLANC_ASSIGN_OR_RETURN(const CheckpointIdentity identity, ReadCheckpointIdentity(checkpoint));
+  PLANC_ASSIGN_OR_RETURN(const MappedFile file,
+                         OpenManifest(absl::StrCat(checkpoint, "/", kManifestName)));
+  return ParentCheckpoint{identity.run.id, identity.step, Checksum(file.data(), file.size())};
 }
 
 }  // namespace planc

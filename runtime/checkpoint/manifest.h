@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -64,13 +65,25 @@ struct SavedFile {
 // The run that a checkpoint belongs to.
 struct SavedRun {
   std::string id;  // RunRecord::id; empty: written by a planc that gave runs none, or imported
+  // How often the run had gone back to one of its checkpoints and taken another way from there.
+  int64_t branch = 0;
 };
+
+// The checkpoint that another one goes on from.
+struct ParentCheckpoint {
+  std::string run;        // SavedRun::id
+  int64_t step = 0;       // Manifest::step
+  uint64_t checksum = 0;  // XXH3-64 of its manifest.json
+};
+// That of the checkpoint in this folder. Errors: as ReadCheckpointIdentity.
+absl::StatusOr<ParentCheckpoint> AsParent(const std::string& checkpoint);
 
 // The table of contents of a checkpoint, manifest.json (docs/checkpoint_format.md). All values are
 // float32.
 struct Manifest {
   int64_t step = 0;  // optimizer steps done
   SavedRun run;
+  std::optional<ParentCheckpoint> parent;  // nothing when the training began without one
   std::string plan_hash;
   proto::Job job;                               // resolved, of the run that saved
   Mesh mesh;                                    // of the run that saved
@@ -88,8 +101,8 @@ absl::StatusOr<std::string> ManifestText(const Manifest& manifest);
 // Errors: DataLoss for text that is not a whole manifest, as it was written; FailedPrecondition for
 // one of another format version.
 absl::StatusOr<Manifest> ParseManifest(const std::string& text);
-// Reads `checkpoint`/manifest.json. Errors: NotFound when there is none; else as ParseManifest,
-// naming the file.
+// Reads `checkpoint`/manifest.json. Errors: NotFound when there is none; Internal when the system
+// does not let it be seen (readable.h); else as ParseManifest, naming the file.
 absl::StatusOr<Manifest> ReadManifest(const std::string& checkpoint);
 
 // Whose checkpoint it is and of which step.
@@ -98,7 +111,7 @@ struct CheckpointIdentity {
   int64_t step = 0;
 };
 // Reads them from `checkpoint`/manifest.json without its tables, whose size grows with the model,
-// and without comparing the checksum. Errors: DataLoss.
+// and without comparing the checksum. Errors: DataLoss; Internal as ReadManifest.
 absl::StatusOr<CheckpointIdentity> ReadCheckpointIdentity(const std::string& checkpoint);
 
 }  // namespace planc

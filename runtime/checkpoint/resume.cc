@@ -10,6 +10,7 @@
 #include "runtime/checkpoint/checkpoint_directory.h"
 #include "runtime/checkpoint/load.h"
 #include "runtime/checkpoint/manifest.h"
+#include "runtime/checkpoint/readable.h"
 #include "runtime/checkpoint/resume_check.h"
 #include "runtime/data/mapped_file.h"
 #include "schemas/counted.h"
@@ -27,12 +28,6 @@ struct Loaded {
   int64_t step = 0;
   std::vector<std::string> notices;  // about changes between the jobs
 };
-
-// A damaged checkpoint under `auto`; the next older one is used instead.
-bool MayPassOver(const absl::Status& status) {
-  return status.code() == absl::StatusCode::kDataLoss ||
-         status.code() == absl::StatusCode::kNotFound;
-}
 
 class Resume {
  public:
@@ -69,7 +64,7 @@ class Resume {
                               "checkpoint of ", entries.size(), " in ", directory));
         return std::optional<int64_t>(loaded->step);
       }
-      if (!MayPassOver(loaded.status())) return loaded.status();
+      if (!IsDamage(loaded.status())) return loaded.status();
       const std::string defect(loaded.status().message());
       if (newest_defect.empty()) newest_defect = defect;
       notices_.push_back(absl::StrCat("warning: passing over ", path, ": ", defect));
@@ -84,7 +79,10 @@ class Resume {
   absl::StatusOr<std::vector<CheckpointEntry>> ListOnAll(const std::string& directory,
                                                          const CheckpointSelection& selection) {
     for (int attempt = 1;; ++attempt) {
-      std::vector<CheckpointEntry> entries = SelectCheckpoints(directory, selection);
+      // One rank may see what another does not: all end with its reason.
+      absl::StatusOr<std::vector<CheckpointEntry>> seen = SelectCheckpoints(directory, selection);
+      PLANC_RETURN_IF_ERROR(agreement_.AllOk(seen.status()));
+      std::vector<CheckpointEntry> entries = *std::move(seen);
       std::vector<std::string> names;
       for (const CheckpointEntry& entry : entries) {
         names.push_back(std::filesystem::path(entry.path).filename().string());

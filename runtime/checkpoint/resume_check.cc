@@ -153,8 +153,19 @@ bool ResumeCheck::SameLayout() const {
 
 ResumeCheck CompareWithCheckpoint(const Plan& plan, const Manifest& manifest,
                                   std::optional<host::InstructionSet> now) {
-  return {JobChanges(manifest.job, plan.job), ShapeDifferences(plan, manifest),
-          now.has_value() ? BitsDifference(plan, manifest, *now) : ""};
+  ResumeCheck check;
+  check.changes = JobChanges(manifest.job, plan.job, manifest.step);
+  check.shapes = ShapeDifferences(plan, manifest);
+  if (now.has_value()) check.bits = BitsDifference(plan, manifest, *now);
+  check.rates = RateChange(manifest.job, plan.job, manifest.step);
+  for (const JobChange& change : check.changes) {
+    if (change.key != "lr_schedule.decay_steps" || change.verdict != ChangeVerdict::kRefused) {
+      continue;
+    }
+    check.way =
+        absl::StrCat("`lr_schedule.decay_steps: ", change.saved, "` keeps the rates as they were");
+  }
+  return check;
 }
 
 absl::Status RefusalOf(const ResumeCheck& check, const std::string& checkpoint) {
@@ -165,16 +176,18 @@ absl::Status RefusalOf(const ResumeCheck& check, const std::string& checkpoint) 
     keys.push_back(change.key);
     lines.push_back(ChangeText(change));
   }
+  if (!lines.empty() && !check.rates.empty()) lines.push_back(check.rates);
   lines.insert(lines.end(), check.shapes.begin(), check.shapes.end());
   if (lines.empty()) return absl::OkStatus();
   const std::string headline =
       check.shapes.empty() ? "was saved with other settings" : "is of another model";
-  const std::string advice = check.shapes.empty()
-                                 ? absl::StrCat(
-                                       "put the old values back, or allow the change with "
-                                       "`checkpoint.allow_changes: [",
-                                       absl::StrJoin(keys, ", "), "]`")
-                                 : "tensors of other names or shapes cannot be loaded";
+  const std::string advice =
+      check.shapes.empty()
+          ? absl::StrCat(
+                "put the old values back, or allow the change with "
+                "`checkpoint.allow_changes: [",
+                absl::StrJoin(keys, ", "), "]`", check.way.empty() ? "" : "; ", check.way)
+          : "tensors of other names or shapes cannot be loaded";
   return absl::FailedPreconditionError(absl::StrCat(checkpoint, ": ", headline, ":\n  ",
                                                     absl::StrJoin(lines, "\n  "), "\n  ", advice));
 }
@@ -194,6 +207,7 @@ std::vector<std::string> NoticesOf(const ResumeCheck& check, const Plan& plan,
       layout.push_back(absl::StrCat(change.key, " was ", change.saved, ", is ", change.now));
     }
   }
+  if (!check.rates.empty()) notices.push_back(check.rates);
   if (!check.bits.empty()) notices.push_back(check.bits);
   if (check.SameLayout()) return notices;
   if (other_mesh) {

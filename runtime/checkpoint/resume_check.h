@@ -20,6 +20,9 @@ struct ResumeCheck {
   std::vector<std::string> shapes;  // how the tensors differ, one each; can never be allowed
   // Why the instructions alone give other bits from here on; empty where they do not.
   std::string bits;
+  std::string rates = "";  // RateChange of the next step
+  // How to keep the rates as they were; empty unless their change is refused.
+  std::string way = "";
 
   // Nothing that spreads the training over ranks differs.
   bool SameLayout() const;

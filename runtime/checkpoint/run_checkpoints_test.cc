@@ -106,14 +106,15 @@ TEST_F(RunCheckpointsTest, WhatAutoTakes) {
   Save(1, "");
   Save(2, kOther);
   Save(3, kOwn);
-  EXPECT_EQ(StepsOf(SelectCheckpoints(directory_, {})), (std::vector<int64_t>{1, 2, 3}));
-  EXPECT_EQ(StepsOf(SelectCheckpoints(directory_, {kOwn, false})), (std::vector<int64_t>{3}));
-  EXPECT_EQ(StepsOf(SelectCheckpoints(directory_, {kOwn, true})), (std::vector<int64_t>{1, 3}));
+  EXPECT_EQ(StepsOf(*SelectCheckpoints(directory_, {})), (std::vector<int64_t>{1, 2, 3}));
+  EXPECT_EQ(StepsOf(*SelectCheckpoints(directory_, {kOwn, false, {}})), (std::vector<int64_t>{3}));
+  EXPECT_EQ(StepsOf(*SelectCheckpoints(directory_, {kOwn, true, {}})),
+            (std::vector<int64_t>{1, 3}));
 
-  const AutoChoice own = ChooseForAuto(directory_, {kOwn, false});
+  const AutoChoice own = *ChooseForAuto(directory_, {kOwn, false, {}});
   EXPECT_EQ(StepsOf(own.candidates), (std::vector<int64_t>{3}));
   EXPECT_EQ(own.others, (std::vector<std::string>{"without an id", kOther}));
-  const AutoChoice begins = ChooseForAuto(directory_, {});
+  const AutoChoice begins = *ChooseForAuto(directory_, {});
   EXPECT_EQ(StepsOf(begins.candidates), (std::vector<int64_t>{1})) << "of an older planc";
   EXPECT_TRUE(begins.adopts_unidentified);
   EXPECT_EQ(begins.others, (std::vector<std::string>{kOther, kOwn}));

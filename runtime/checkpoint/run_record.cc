@@ -73,6 +73,29 @@ nlohmann::ordered_json FaultJson(const RunFault& fault) {
   return json;
 }
 
+// Records of before have none of these fields.
+bool ParseChain(const Json& json, RunRecord* record) {
+  if (FindField(json, "initial_weights") != nullptr &&
+      !ReadField(json, "initial_weights", &record->initial_weights)) {
+    return false;
+  }
+  if (const Json* const ways = FindField(json, "ways_back")) {
+    if (!ways->is_array()) return false;
+    for (const Json& way : *ways) {
+      WayBack& read = record->ways_back.emplace_back();
+      if (!ReadField(way, "branch", &read.point.branch) ||
+          !ReadField(way, "step", &read.point.step) || !ReadField(way, "path", &read.path)) {
+        return false;
+      }
+    }
+  }
+  const Json* const tip = FindField(json, "tip");
+  if (tip == nullptr || tip->is_null()) return true;
+  record->tip.emplace();
+  return ReadField(*tip, "run", &record->tip->run) && ReadField(*tip, "step", &record->tip->step) &&
+         ReadHexField(*tip, "manifest_xxh3_64", &record->tip->checksum);
+}
+
 bool Parse(const Json& json, RunRecord* record) {
   std::string format;
   const Json* const job = FindField(json, "job");
@@ -87,7 +110,7 @@ bool Parse(const Json& json, RunRecord* record) {
       ReadField(json, "restart", &record->restart) && ReadField(json, "starts", &record->starts) &&
       ReadField(json, "adopts_unidentified", &record->adopts_unidentified) &&
       ReadField(json, "last_step", &record->last_step);
-  if (!whole) return false;
+  if (!whole || !ParseChain(json, record)) return false;
   int64_t code = 0;
   if (ReadField(json, "exit_code", &code)) record->exit_code = code;
   record->fault = ReadFault(json);
@@ -101,6 +124,12 @@ const char* RunStateName(RunState state) {
     if (known == state) return text;
   }
   return "?";
+}
+
+CheckpointSelection SelectionOf(const RunRecord& record) {
+  CheckpointSelection own = {record.id, record.adopts_unidentified, {}};
+  for (const WayBack& way : record.ways_back) own.points.push_back(way.point);
+  return own;
 }
 
 std::string NewRunId() {
@@ -146,6 +175,18 @@ absl::Status WriteRunRecord(const std::string& directory, const RunRecord& recor
   json["starts"] = record.starts;
   json["checkpoint_directory"] = record.checkpoint_directory;
   json["initial"] = record.initial;
+  json["initial_weights"] = record.initial_weights;
+  json["tip"] = nullptr;
+  if (record.tip.has_value()) {
+    json["tip"] = {{"run", record.tip->run},
+                   {"step", record.tip->step},
+                   {"manifest_xxh3_64", HexText(record.tip->checksum)}};
+  }
+  json["ways_back"] = nlohmann::ordered_json::array();
+  for (const WayBack& way : record.ways_back) {
+    json["ways_back"].push_back(
+        {{"branch", way.point.branch}, {"step", way.point.step}, {"path", way.path}});
+  }
   json["adopts_unidentified"] = record.adopts_unidentified;
   json["plan_hash"] = record.plan_hash;
   json["planc"] = record.planc;

@@ -4,9 +4,12 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "runtime/checkpoint/manifest.h"
+#include "runtime/checkpoint/run_checkpoints.h"
 #include "runtime/launch/run_fault.h"
 #include "schemas/job.pb.h"
 
@@ -28,6 +31,12 @@ enum class RunState : uint8_t {
 };
 const char* RunStateName(RunState state);
 
+// A way back: the run left what it had done after one of its checkpoints, and took another way.
+struct WayBack {
+  BranchPoint point;
+  std::string path;  // of the checkpoint, absolute
+};
+
 // What is known of a run, <run.directory>/run.json (docs/run_directory.md).
 struct RunRecord {
   std::string id;                    // 16 hexadecimal digits, drawn when the run begins
@@ -37,6 +46,12 @@ struct RunRecord {
   std::string began;                 // when the run began, UTC
   std::string checkpoint_directory;  // absolute
   std::string initial;  // the checkpoint that it began from, absolute; empty: initial weights
+  // The weights that it began with, checkpoint.initial, absolute; empty: drawn from the seed, or
+  // those of `initial`.
+  std::string initial_weights;
+  std::vector<WayBack> ways_back;  // in order; their count is the branch of what it saves now
+  // The newest checkpoint of its chain when it was last started or ended.
+  std::optional<ParentCheckpoint> tip;
   std::string launch;   // the launcher's name for what last started it, e.g. "slurm 1234.0"
   int64_t restart = 0;  // how often that launcher had restarted it
   int64_t starts = 0;   // how often it was started
@@ -47,6 +62,9 @@ struct RunRecord {
   std::optional<int64_t> exit_code;  // of its last end; nothing while it runs
   std::optional<RunFault> fault;     // what ended it, when another try was worth it
 };
+
+// Which checkpoints are the run's own.
+CheckpointSelection SelectionOf(const RunRecord& record);
 
 // A new id.
 std::string NewRunId();

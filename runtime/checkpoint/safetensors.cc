@@ -11,6 +11,7 @@
 #include "glog/logging.h"
 #include "runtime/checkpoint/durable_file.h"
 #include "runtime/checkpoint/json_fields.h"
+#include "runtime/checkpoint/readable.h"
 #include "schemas/counted.h"
 #include "schemas/status.h"
 
@@ -118,12 +119,11 @@ absl::Status WriteSafetensors(const std::string& path, const std::vector<TensorD
 
 absl::StatusOr<SafetensorsFile> SafetensorsFile::Open(const std::string& path, Types types) {
   SafetensorsFile result;
-  absl::StatusOr<MappedFile> file = MappedFile::Open(path);
-  if (!file.ok()) return absl::DataLossError(file.status().message());
-  result.file_ = *std::move(file);
+  PLANC_ASSIGN_OR_RETURN(result.file_, OpenPart(path));
   uint64_t length = 0;
   if (result.file_.size() < kLengthBytes) return Damaged(path, "no safetensors header");
-  PLANC_RETURN_IF_ERROR(WithContext(result.file_.Fetch(result.file_.data(), kLengthBytes), path));
+  const absl::Status fetched = result.file_.Fetch(result.file_.data(), kLengthBytes);
+  if (!fetched.ok()) return FetchFailure(path, fetched);
   std::memcpy(&length, result.file_.data(), kLengthBytes);
   if (length > static_cast<uint64_t>(result.file_.size() - kLengthBytes)) {
     return Damaged(path, absl::StrCat("header of ", Counted(absl::StrCat(length), "byte"),
@@ -137,7 +137,8 @@ absl::Status SafetensorsFile::Parse(const std::string& path, int64_t header_byte
   const char* const text = file_.data() + kLengthBytes;
   const char* const data = text + header_bytes;
   const int64_t data_bytes = file_.size() - kLengthBytes - header_bytes;
-  PLANC_RETURN_IF_ERROR(WithContext(file_.Fetch(file_.data(), kLengthBytes + header_bytes), path));
+  const absl::Status fetched = file_.Fetch(file_.data(), kLengthBytes + header_bytes);
+  if (!fetched.ok()) return FetchFailure(path, fetched);
   header_checksum_ = Checksum(file_.data(), kLengthBytes + header_bytes);
   const Json header = Json::parse(text, data, nullptr, /*allow_exceptions=*/false);
   if (!header.is_object()) return Damaged(path, "the header is not a JSON object");

@@ -1,5 +1,6 @@
 #include "runtime/checkpoint/save.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -127,8 +128,9 @@ class CheckpointWriter {
     if (rank_ == 0) mine = Commit(&saved);
     PLANC_RETURN_IF_ERROR(agreement.AllOk(mine));
     if (rank_ != 0) return saved;
-    const absl::Status pruned =
-        PruneCheckpoints(directory_, plan_.job.checkpoint().keep(), step_, files_, options_.run_id);
+    const int64_t keep =
+        std::max<int64_t>(plan_.job.checkpoint().keep(), options_.keep_proven ? 2 : 1);
+    const absl::Status pruned = PruneCheckpoints(directory_, keep, step_, files_, options_.run_id);
     if (!pruned.ok()) {
       saved.notice = absl::StrCat("older checkpoints stay: ", std::string(pruned.message()));
     }
@@ -156,13 +158,18 @@ class CheckpointWriter {
     PLANC_RETURN_IF_ERROR(WriteDurably(absl::StrCat(folder_, "/", kManifestName), pieces, files_));
     PLANC_RETURN_IF_ERROR(SyncDirectory(folder_, files_));
     if (options_.before_commit) PLANC_RETURN_IF_ERROR(options_.before_commit());
-    return FinishCheckpoint(directory_, step_, files_, options_.run_id);
+    PLANC_RETURN_IF_ERROR(FinishCheckpoint(directory_, step_, files_, options_.run_id));
+    if (options_.tip != nullptr) {
+      *options_.tip = {options_.run_id, step_, Checksum(text.data(), pieces[0].second)};
+    }
+    return absl::OkStatus();
   }
 
   absl::StatusOr<Manifest> CollectManifest() const {
     Manifest manifest;
     manifest.step = step_;
-    manifest.run.id = options_.run_id;
+    manifest.run = {options_.run_id, options_.branch};
+    if (options_.tip != nullptr) manifest.parent = *options_.tip;
     manifest.job = plan_.job;
     manifest.mesh = plan_.mesh;
     manifest.versions = options_.versions;

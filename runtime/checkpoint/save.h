@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "kernels/instruction_set.h"
 #include "runtime/checkpoint/agreement.h"
 #include "runtime/checkpoint/file_system.h"
+#include "runtime/checkpoint/manifest.h"
 #include "runtime/checkpoint/shard_boxes.h"
 #include "runtime/process_group/storage_watch.h"
 #include "runtime/step/shard_view.h"
@@ -32,6 +34,13 @@ struct SaveOptions {
   const FileSystem* files = nullptr;  // null: HostFileSystem
   std::string run_id;                 // of the run that saves, for the manifest; may be empty
   StorageWatch* storage = nullptr;    // told of every call to `files` by Checkpointer; may be null
+  int64_t branch = 0;                 // SavedRun::branch
+  // Whether pruning leaves a checkpoint from which a step was done, whose loss and gradients were
+  // then finite, beside the new one, from which none was: at least two are kept.
+  bool keep_proven = false;
+  // The newest checkpoint of the chain, which the next one names as its parent and then takes the
+  // place of. Used by rank 0. Null: checkpoints without a parent.
+  std::shared_ptr<std::optional<ParentCheckpoint>> tip = nullptr;
 };
 
 // A complete checkpoint; on ranks other than 0 only `step` is set.

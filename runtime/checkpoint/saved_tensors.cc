@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "runtime/checkpoint/readable.h"
 #include "schemas/counted.h"
 #include "schemas/status.h"
 
@@ -80,7 +81,10 @@ absl::StatusOr<const float*> SavedTensors::Tensor(const SavedTensor& tensor) {
   const SafetensorsFile::Tensor& stored = found->second;
   if (stored.shape != tensor.box.shape) return defect("has another shape than the manifest says");
   const absl::Status fetched = file->Fetch(stored);
-  if (!fetched.ok()) return defect(std::string(fetched.message()));
+  if (!fetched.ok()) {
+    const absl::Status why = FetchFailure(absl::StrCat(checkpoint_, "/", tensor.file), fetched);
+    return IsDamage(why) ? defect(std::string(fetched.message())) : why;
+  }
   if (checked_.count({tensor.file, tensor.key}) == 0) {
     const uint64_t checksum = Checksum(stored.data, stored.bytes);
     if (checksum != tensor.checksum) return defect("does not have its checksum: it is damaged");

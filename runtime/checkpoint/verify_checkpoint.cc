@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/checkpoint/manifest.h"
+#include "runtime/checkpoint/readable.h"
 #include "runtime/checkpoint/saved_tensors.h"
 #include "runtime/checkpoint/shard_boxes.h"
 #include "schemas/counted.h"
@@ -70,6 +71,7 @@ absl::StatusOr<CheckpointReport> VerifyCheckpoint(const std::string& checkpoint)
         ++report.tensors;
         listed.insert({piece.file, piece.key});
         const absl::Status status = saved.Tensor(piece).status();
+        if (!status.ok() && !IsDamage(status)) return status;
         if (!status.ok()) report.defects.push_back(std::string(status.message()));
       }
     }
@@ -78,6 +80,7 @@ absl::StatusOr<CheckpointReport> VerifyCheckpoint(const std::string& checkpoint)
     ++report.files;
     report.bytes += file.bytes;
     const absl::StatusOr<const SafetensorsFile*> opened = saved.File(name);
+    if (!opened.ok() && !IsDamage(opened.status())) return opened.status();
     if (!opened.ok()) {
       report.defects.push_back(std::string(opened.status().message()));
       continue;

@@ -6,19 +6,24 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "schemas/fault.h"
 
 namespace planc {
 namespace {
 
+constexpr char kErrno[] = "planc.errno";
+
 absl::Status FileError(const std::string& path, int error) {
-  return WithFault(absl::InvalidArgumentError(absl::StrCat(path, ": ", std::strerror(error))),
-                   FaultOfErrno(error));
+  absl::Status status = absl::InvalidArgumentError(absl::StrCat(path, ": ", std::strerror(error)));
+  status.SetPayload(kErrno, absl::Cord(absl::StrCat(error)));
+  return WithFault(std::move(status), FaultOfErrno(error));
 }
 
 absl::Status NotRegular(const std::string& path, mode_t mode) {
@@ -38,6 +43,11 @@ absl::StatusOr<const char*> Map(int file, int64_t size, const std::string& path)
 }
 
 }  // namespace
+
+int ErrnoOf(const absl::Status& status) {
+  const auto payload = status.GetPayload(kErrno);
+  return payload.has_value() ? std::atoi(std::string(*payload).c_str()) : 0;
+}
 
 absl::StatusOr<int> OpenRegularFile(const std::string& path) {
   // Without O_NONBLOCK, opening a pipe waits until somebody writes to it.

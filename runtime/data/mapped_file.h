@@ -14,6 +14,10 @@ namespace planc {
 // "PATH: <reason>" with the fault of the system's refusal (schemas/fault.h).
 absl::StatusOr<int> OpenRegularFile(const std::string& path);
 
+// The errno of the refusal that an error of these functions tells of; 0 when the system refused
+// nothing, e.g. because it is no regular file.
+int ErrnoOf(const absl::Status& status);
+
 // A regular file mapped for reading; unmapped by the destructor. An empty file maps to nothing.
 class MappedFile {
  public:

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 
@@ -15,6 +16,9 @@ namespace {
 absl::Status Refused(const std::string& path, const std::string& action) {
   return SystemError(absl::StrCat(path, ": cannot ", action), errno);
 }
+
+// Whether a refusal is for want of room, which may be made.
+bool IsFull(int error) { return error == ENOSPC || error == EDQUOT || error == EFBIG; }
 
 }  // namespace
 
@@ -44,6 +48,33 @@ absl::Status AppendFile::Append(const std::string& record) {
     } else if (errno != EINTR) {
       return Refused(path_, "write");
     }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AppendFile::AppendOrKeep(const std::string& record, int64_t most_kept) {
+  kept_ += record;
+  size_t done = 0;
+  while (done < kept_.size()) {
+    const ssize_t written = write(file_, kept_.data() + done, kept_.size() - done);
+    if (written < 0 && errno != EINTR) break;
+    done += static_cast<size_t>(std::max<ssize_t>(written, 0));
+  }
+  const int error = done < kept_.size() ? errno : 0;
+  kept_.erase(0, done);
+  if (error == 0) return absl::OkStatus();
+  errno = error;
+  const absl::Status refused = Refused(path_, "write");
+  if (!IsFull(error)) return refused;
+  if (static_cast<int64_t>(kept_.size()) <= most_kept) return absl::OkStatus();
+  return WithFault(absl::ResourceExhaustedError(refused.message()),
+                   FaultOf(refused).value_or(Fault::kEnvironment));
+}
+
+absl::Status AppendFile::SyncIfRoom() const {
+  while (fsync(file_) != 0) {
+    if (IsFull(errno)) return absl::OkStatus();
+    if (errno != EINTR) return Refused(path_, "sync");
   }
   return absl::OkStatus();
 }

@@ -1,6 +1,7 @@
 #ifndef PLANC_RUNTIME_METRICS_APPEND_FILE_H_
 #define PLANC_RUNTIME_METRICS_APPEND_FILE_H_
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -23,14 +24,23 @@ class AppendFile {
   AppendFile& operator=(const AppendFile&) = delete;
 
   absl::Status Append(const std::string& record);
-  // Waits until all records so far are on the disk. Thread-safe.
+  // Appends a record, or keeps it in memory while the disk has no room and writes it before the
+  // next one. Errors: ResourceExhausted, with the fault of a full disk, when more than `most_kept`
+  // bytes are kept, which then stay kept; else as Append.
+  absl::Status AppendOrKeep(const std::string& record, int64_t most_kept = kMostKeptBytes);
+  // Waits until all records so far, except those that are kept, are on the disk. Thread-safe.
   absl::Status Sync() const;
+  // The same, where a disk without room is no error: its records are lost if the machine fails.
+  absl::Status SyncIfRoom() const;
+
+  static constexpr int64_t kMostKeptBytes = int64_t{512} << 10;
 
  private:
   AppendFile(int file, std::string path) : file_(file), path_(std::move(path)) {}
 
   const int file_;
   const std::string path_;
+  std::string kept_;  // what is still to be written, perhaps from the middle of a record
 };
 
 // Writes a whole file beside `path` and renames it, so that a reader sees the old contents or the

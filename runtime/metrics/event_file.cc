@@ -146,7 +146,7 @@ absl::Status EventFile::WriteScalars(int64_t step, double wall_time,
                      Raw(static_cast<float>(value)));
     summary += BytesField(kSummaryValue, entry);
   }
-  return file_->Append(
+  return file_->AppendOrKeep(
       TfRecord(absl::StrCat(EventHead(wall_time, step), BytesField(kEventSummary, summary))));
 }
 

@@ -34,7 +34,10 @@ class EventFile {
   static absl::StatusOr<std::unique_ptr<EventFile>> Create(const std::string& directory,
                                                            double wall_time, int64_t first_step);
 
-  // Appends one event with these scalars, in this order.
+  // Writes the events that a full disk has left in memory. Errors: as AppendFile::AppendOrKeep.
+  absl::Status Flush() { return file_->AppendOrKeep("", /*most_kept=*/0); }
+
+  // Appends one event with these scalars, in this order, or keeps it while the disk is full.
   absl::Status WriteScalars(int64_t step, double wall_time,
                             const std::vector<std::pair<std::string, double>>& scalars);
 

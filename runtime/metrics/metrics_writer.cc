@@ -89,8 +89,13 @@ absl::Status MetricsWriter::ReplaceKept(const StepMetrics& metrics, double wall_
   return Write(metrics, wall_time);
 }
 
+absl::Status MetricsWriter::Flush() {
+  PLANC_RETURN_IF_ERROR(rows_->AppendOrKeep("", /*most_kept=*/0));
+  return events_->Flush();
+}
+
 absl::Status MetricsWriter::Write(const StepMetrics& metrics, double wall_time) {
-  PLANC_RETURN_IF_ERROR(rows_->Append(absl::StrCat(MetricsJson(metrics), "\n")));
+  PLANC_RETURN_IF_ERROR(rows_->AppendOrKeep(absl::StrCat(MetricsJson(metrics), "\n")));
   std::vector<std::pair<std::string, double>> scalars = {
       {"loss/train", metrics.loss},
       {"grad_norm", metrics.grad_norm},

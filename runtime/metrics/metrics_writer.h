@@ -35,10 +35,14 @@ class MetricsWriter {
   // Replaces that row. REQUIRES: kept(), and no row was written since.
   absl::Status ReplaceKept(const StepMetrics& metrics, double wall_time);
 
-  // Appends one row to each file and hands it to the operating system before it returns.
+  // Appends one row to each file and hands it to the operating system before it returns. While the
+  // disk has no room, rows are kept in memory and written with a later one. Errors: as
+  // AppendFile::AppendOrKeep; it then may be called again.
   absl::Status Write(const StepMetrics& metrics, double wall_time);
-  // Waits until all rows so far are on the disk. Thread-safe.
-  absl::Status Sync() const { return rows_->Sync(); }
+  // Writes the rows that are kept; an error when there is still no room for one of them.
+  absl::Status Flush();
+  // Waits until all rows so far are on the disk, except those that are kept. Thread-safe.
+  absl::Status Sync() const { return rows_->SyncIfRoom(); }
 
  private:
   explicit MetricsWriter(const std::string& directory)

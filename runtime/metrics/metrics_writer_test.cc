@@ -1,6 +1,9 @@
 #include "runtime/metrics/metrics_writer.h"
 
+#include <sys/resource.h>
+
 #include <cmath>
+#include <csignal>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -12,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "schemas/fault.h"
 
 namespace planc {
 namespace {
@@ -177,6 +181,41 @@ TEST_F(MetricsWriterTest, TheLastRowThatStaysCanBeCompleted) {
   ASSERT_TRUE((*writer)->Sync().ok());
   EXPECT_EQ(Steps(), (std::vector<int64_t>{1, 2, 3, 4}));
   EXPECT_EQ((*ReadMetrics(directory_ + "/metrics.jsonl"))[2].validation_loss, 1.5);
+}
+
+// The largest size of a file stands in for a full disk: it can be lifted again.
+TEST_F(MetricsWriterTest, RowsThatADiskHasNoRoomForAreKept) {
+  std::signal(SIGXFSZ, SIG_IGN);
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  auto writer = MetricsWriter::Open(directory_, 0, 1);
+  ASSERT_TRUE(writer.ok()) << writer.status();
+  ASSERT_TRUE((*writer)->Write(Row(1), 1).ok());
+  rlimit full = before;
+  // In the middle of the second row.
+  full.rlim_cur = fs::file_size(directory_ + "/metrics.jsonl") + 10;
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &full), 0);
+  for (int64_t step = 2; step <= 50; ++step) ASSERT_TRUE((*writer)->Write(Row(step), 1).ok());
+  EXPECT_TRUE((*writer)->Sync().ok()) << "no reason against a checkpoint";
+  const absl::Status kept = (*writer)->Flush();
+  EXPECT_TRUE(absl::IsResourceExhausted(kept)) << kept;
+  EXPECT_EQ(FaultOf(kept), Fault::kEnvironment);
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  EXPECT_TRUE((*writer)->Write(Row(51), 1).ok());
+  EXPECT_TRUE((*writer)->Flush().ok());
+  const std::vector<int64_t> steps = Steps();
+  ASSERT_EQ(steps.size(), 51u);
+  for (size_t i = 0; i < steps.size(); ++i) EXPECT_EQ(steps[i], static_cast<int64_t>(i) + 1);
+}
+
+TEST_F(MetricsWriterTest, NotMoreIsKeptThanThereIsMemoryFor) {
+  auto file = AppendFile::Open("/dev/full", /*truncate=*/false);
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_TRUE((*file)->AppendOrKeep("1234", /*most_kept=*/10).ok());
+  EXPECT_TRUE((*file)->AppendOrKeep("567890", /*most_kept=*/10).ok());
+  const absl::Status refused = (*file)->AppendOrKeep("1", /*most_kept=*/10);
+  EXPECT_TRUE(absl::IsResourceExhausted(refused));
+  EXPECT_EQ(refused.message(), "/dev/full: cannot write: No space left on device");
 }
 
 }  // namespace

@@ -7,6 +7,10 @@
 
 namespace planc {
 
+int64_t DecayEnd(const proto::Job& job) {
+  return job.lr_schedule().decay_steps() > 0 ? job.lr_schedule().decay_steps() : job.run().steps();
+}
+
 double LearningRate(const proto::Job& job, int64_t step) {
   const double peak = job.optimizer().lr();
   const int64_t warmup = job.lr_schedule().warmup_steps();
@@ -14,7 +18,8 @@ double LearningRate(const proto::Job& job, int64_t step) {
   if (job.lr_schedule().decay() == proto::CONSTANT) return peak;
 
   const double floor = job.lr_schedule().min_ratio();
-  const double decay_steps = static_cast<double>(std::max<int64_t>(1, job.run().steps() - warmup));
+  const int64_t end = DecayEnd(job);
+  const double decay_steps = static_cast<double>(std::max<int64_t>(1, end - warmup));
   const double progress = std::min(1.0, static_cast<double>(step - warmup) / decay_steps);
   const double remaining = job.lr_schedule().decay() == proto::LINEAR
                                ? 1.0 - progress

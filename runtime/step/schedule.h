@@ -17,7 +17,10 @@ struct HyperParameters {
   double weight_decay = 0;
 };
 
-// Learning rate of `step`, which counts from 0. With W = lr_schedule.warmup_steps, N = run.steps,
+// lr_schedule.decay_steps; run.steps in jobs of before there was that key.
+int64_t DecayEnd(const proto::Job& job);
+
+// Learning rate of `step`, which counts from 0. With W = lr_schedule.warmup_steps, N = DecayEnd,
 // and r = lr_schedule.min_ratio:
 //   step < W:  lr * (step + 1) / W                            (linear from 0)
 //   otherwise, with p = min(1, (step - W) / (N - W)):

@@ -190,7 +190,26 @@ std::vector<std::vector<FolderTensor>> SplitCheckpoint(const std::vector<FolderT
   return split;
 }
 
+ImportReport Inspect(const ModelFolder& source, const std::vector<FolderTensor>& tensors,
+                     const proto::Model& model) {
+  ImportReport report;
+  for (const std::string& problem : ConfigContradictions(source.config(), model)) {
+    report.problems.push_back(absl::StrCat("config.json: ", problem));
+  }
+  // Of another architecture no tensor fits, and naming them all helps nobody.
+  if (SameArchitecture(source.config(), model)) {
+    TensorCheck(source, tensors, model.tie_embeddings(), &report).Run();
+  }
+  return report;
+}
+
 }  // namespace
+
+absl::StatusOr<ImportReport> InspectFolder(const std::string& folder, const Plan& plan) {
+  PLANC_RETURN_IF_ERROR(ModelConfig(plan.job.model(), "float32").status());
+  PLANC_ASSIGN_OR_RETURN(const ModelFolder source, ModelFolder::Open(folder));
+  return Inspect(source, FolderTensors(ParametersOf(plan)), plan.job.model());
+}
 
 absl::StatusOr<ImportReport> ImportFolder(const std::string& folder, const Plan& plan,
                                           const std::map<std::string, std::string>& versions,
@@ -206,14 +225,7 @@ absl::StatusOr<ImportReport> ImportFolder(const std::string& folder, const Plan&
   manifest.parameters = ParametersOf(plan);
   const std::vector<FolderTensor> tensors = FolderTensors(manifest.parameters);
 
-  ImportReport report;
-  for (const std::string& problem : ConfigContradictions(source.config(), model)) {
-    report.problems.push_back(absl::StrCat("config.json: ", problem));
-  }
-  // Of another architecture no tensor fits, and naming them all helps nobody.
-  if (SameArchitecture(source.config(), model)) {
-    TensorCheck(source, tensors, model.tie_embeddings(), &report).Run();
-  }
+  ImportReport report = Inspect(source, tensors, model);
   if (!report.problems.empty()) return report;
 
   PLANC_ASSIGN_OR_RETURN(NewFolder target, NewFolder::Begin(files, checkpoint));

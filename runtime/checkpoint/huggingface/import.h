@@ -19,6 +19,10 @@ struct ImportReport {
   std::vector<std::string> problems;  // why the folder does not fit the job's model
 };
 
+// Whether the tensors of a Hugging Face folder are those of the plan's model; their values are not
+// read, and nothing is written. Errors: as ImportFolder.
+absl::StatusOr<ImportReport> InspectFolder(const std::string& folder, const Plan& plan);
+
 // Makes a checkpoint of step 0 from a Hugging Face folder of F32, BF16 or F16 tensors: its weights,
 // and moments of zero. With problems, all of which are found, nothing is written. `plan` is of the
 // job that will resume from it; `versions` go into the manifest. At most two tensors are in memory.
