@@ -1,6 +1,7 @@
 #include "runtime/checkpoint/job_changes.h"
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -154,6 +155,42 @@ TEST(JobChangesTest, MeshSizes) {
   mesh.set_pp(2);
   mesh.set_tp(4);
   EXPECT_EQ(MeshSizesText(mesh), "pp 2 tp 4 (8 ranks)");
+}
+
+// A run of 1000 steps that decays to its end, and one that is made longer or shorter.
+TEST(JobChangesTest, TheEndOfTheDecayIsJudgedByItsEffect) {
+  proto::Job saved;
+  saved.mutable_optimizer()->set_lr(3e-4);
+  saved.mutable_lr_schedule()->set_decay(proto::COSINE);
+  saved.mutable_lr_schedule()->set_min_ratio(0.1);
+  saved.mutable_run()->set_steps(1000);  // of before there was decay_steps
+  proto::Job now = saved;
+  now.mutable_run()->set_steps(2000);
+  now.mutable_lr_schedule()->set_decay_steps(2000);
+  const auto verdict = [&](int64_t step) {
+    for (const JobChange& change : JobChanges(saved, now, step)) {
+      if (change.key == "lr_schedule.decay_steps") return std::optional(change.verdict);
+    }
+    return std::optional<ChangeVerdict>();
+  };
+  EXPECT_EQ(verdict(1000), ChangeVerdict::kRefused) << "5.5-fold";
+  EXPECT_EQ(RateChange(saved, now, 1000),
+            "the learning rate of step 1001 is 0.000165, and 3e-05 with the checkpoint's job");
+  EXPECT_EQ(verdict(10), ChangeVerdict::kNoticed) << "hardly another rate yet";
+  now.mutable_checkpoint()->add_allow_changes("run.steps");
+  EXPECT_EQ(verdict(1000), ChangeVerdict::kAllowed);
+  now.mutable_checkpoint()->clear_allow_changes();
+  now.mutable_lr_schedule()->set_decay_steps(1000);
+  EXPECT_EQ(verdict(1000), std::nullopt) << "the curve of before";
+  EXPECT_EQ(RateChange(saved, now, 1000), "");
+  now.mutable_lr_schedule()->set_decay_steps(300);
+  now.mutable_run()->set_steps(300);
+  EXPECT_EQ(verdict(200), ChangeVerdict::kRefused);
+  EXPECT_EQ(verdict(300), ChangeVerdict::kNoticed) << "no step is left";
+  now.mutable_run()->set_steps(2000);
+  saved.mutable_lr_schedule()->set_decay(proto::CONSTANT);
+  now.mutable_lr_schedule()->set_decay(proto::CONSTANT);
+  EXPECT_EQ(verdict(200), std::nullopt) << "a constant rate has no end of the decay";
 }
 
 }  // namespace

@@ -120,5 +120,29 @@ TEST_F(RunCheckpointsTest, WhatAutoTakes) {
   EXPECT_EQ(begins.others, (std::vector<std::string>{kOther, kOwn}));
 }
 
+TEST(ChainTest, OnTheChainIsWhatTheLastBranchGoesOnFrom) {
+  EXPECT_TRUE(IsOnChain({}, 0, 1000));
+  // From 1000 back to 500, from there to 700.
+  const std::vector<BranchPoint> once = {{0, 500}};
+  EXPECT_TRUE(IsOnChain(once, 0, 500));
+  EXPECT_FALSE(IsOnChain(once, 0, 600));
+  EXPECT_TRUE(IsOnChain(once, 1, 600));
+  // And back to 600 of the second way, or to 900 of the first one.
+  const std::vector<BranchPoint> twice = {{0, 500}, {1, 600}};
+  EXPECT_TRUE(IsOnChain(twice, 0, 400));
+  EXPECT_FALSE(IsOnChain(twice, 0, 550));
+  EXPECT_TRUE(IsOnChain(twice, 1, 600));
+  EXPECT_FALSE(IsOnChain(twice, 1, 700));
+  const std::vector<BranchPoint> first_again = {{0, 500}, {0, 900}};
+  EXPECT_TRUE(IsOnChain(first_again, 0, 900));
+  EXPECT_FALSE(IsOnChain(first_again, 0, 1000));
+  EXPECT_FALSE(IsOnChain(first_again, 1, 600));
+  EXPECT_TRUE(IsOnChain(first_again, 2, 950));
+  // Beyond the step of an earlier point, although the last one is later.
+  EXPECT_FALSE(IsOnChain({{0, 500}, {1, 900}}, 0, 700));
+  // A damaged record leads nowhere, and ends.
+  EXPECT_FALSE(IsOnChain({{7, 500}}, 3, 100));
+}
+
 }  // namespace
 }  // namespace planc

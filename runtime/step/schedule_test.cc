@@ -64,5 +64,18 @@ TEST(HyperParameters, ComeFromTheJob) {
   EXPECT_DOUBLE_EQ(scalars.weight_decay, 0.1);
 }
 
+TEST(ScheduleTest, TheDecayMayEndElsewhereThanTheRun) {
+  proto::Job job;
+  job.mutable_optimizer()->set_lr(2.0);
+  job.mutable_lr_schedule()->set_decay(proto::LINEAR);
+  job.mutable_lr_schedule()->set_min_ratio(0.5);
+  job.mutable_run()->set_steps(20);
+  EXPECT_DOUBLE_EQ(LearningRate(job, 10), 1.5) << "until run.steps where there is no key";
+  job.mutable_lr_schedule()->set_decay_steps(10);
+  EXPECT_DOUBLE_EQ(LearningRate(job, 5), 1.5);
+  EXPECT_DOUBLE_EQ(LearningRate(job, 10), 1.0);
+  EXPECT_DOUBLE_EQ(LearningRate(job, 19), 1.0);
+}
+
 }  // namespace
 }  // namespace planc
