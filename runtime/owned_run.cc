@@ -146,8 +146,9 @@ absl::Status OwnedRun::End(int64_t exit_code) {
   const std::optional<CheckpointEntry> newest =
       planc::NewestCheckpoint(folders_.checkpoints, SelectionOf(record_));
   record_.last_step = LastMetricsStep(folders_.run);
-  // There is a row of the last step when all are done, and a checkpoint of it when a signal came.
-  if (exit_code != kExitOk && newest.has_value()) {
+  // There is a row of the last step when all are done, and a checkpoint of it when a signal came or
+  // its row was lost.
+  if (newest.has_value()) {
     record_.last_step = std::max(record_.last_step, newest->step);
   }
   record_.tip = Tip();

@@ -183,7 +183,10 @@ absl::Status TrainingReport::Sync() const {
       Storage(),
       session_->plan().job.checkpoint().async() ? StorageUse::kBackground : StorageUse::kForeground,
       absl::StrCat("fsync of ", Directory(), "/", kMetricsName));
-  return metrics_ == nullptr || *row_lost_ ? absl::OkStatus() : metrics_->Sync();
+  // Rows that may be lost are no reason against a checkpoint: the next one tells, and stops the
+  // run.
+  if (metrics_ != nullptr && !*row_lost_) metrics_->Sync().IgnoreError();
+  return absl::OkStatus();
 }
 
 bool TrainingReport::LacksValidation(int64_t done) const {
@@ -261,7 +264,6 @@ absl::Status TrainingReport::Finish() {
   if (!speaks_) return absl::OkStatus();
   const StorageWatch::Call call(Storage(), StorageUse::kForeground,
                                 absl::StrCat("write of the loss curve in ", Directory()));
-  PLANC_RETURN_IF_ERROR(StoppedFor(metrics_ == nullptr ? absl::OkStatus() : metrics_->Flush()));
   PLANC_RETURN_IF_ERROR(WriteLossCurve(Directory(), session_->plan().job.job()));
   std::array<int64_t, kMemoryKindCount> allocated{};
   for (int kind = 0; kind < kMemoryKindCount; ++kind) {
@@ -283,13 +285,14 @@ absl::Status TrainingReport::Finish() {
 }
 
 absl::Status TrainingReport::StoppedFor(const absl::Status& lost_row) const {
-  if (lost_row.ok()) return lost_row;
-  const absl::Status told(lost_row.code(),
-                          absl::StrCat(lost_row.message(), "; training stopped after step ", done_,
-                                       ", and the checkpoint is\n", CheckpointPath()));
+  absl::Status lost = lost_row;
+  if (lost.ok() && metrics_ != nullptr) lost = metrics_->Flush();
+  if (lost.ok()) return lost;
+  const std::string told = absl::StrCat(lost.message(), "; training stopped after step ", done_,
+                                        ", and the checkpoint is\n", CheckpointPath());
   // A disk may get room again: the run goes on then.
-  if (absl::IsResourceExhausted(lost_row)) return absl::CancelledError(told.message());
-  return WithFault(told, FaultOf(lost_row).value_or(Fault::kInternal));
+  if (absl::IsResourceExhausted(lost)) return absl::CancelledError(told);
+  return WithFault(absl::Status(lost.code(), told), FaultOf(lost).value_or(Fault::kInternal));
 }
 
 std::string TrainingReport::CheckpointPath() const {

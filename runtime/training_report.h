@@ -90,7 +90,8 @@ class TrainingReport {
   // Writes loss curve and profile, and shows planned beside measured memory.
   absl::Status Finish();
 
-  // Why the run ended when the metrics of rank 0 could no longer be written, and what was saved.
+  // Why the run ended when the metrics of rank 0 could no longer be written, and what was saved;
+  // rows that are kept for want of room are tried a last time. Cancelled when there is still none.
   absl::Status StoppedFor(const absl::Status& lost_row) const;
   // Tells that a signal ended the run, after Finish: `reason` as the rank that got it says.
   TrainingEnd Stopped(const std::string& reason) const;

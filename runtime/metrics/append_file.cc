@@ -73,7 +73,7 @@ absl::Status AppendFile::AppendOrKeep(const std::string& record, int64_t most_ke
 
 absl::Status AppendFile::SyncIfRoom() const {
   while (fsync(file_) != 0) {
-    if (IsFull(errno)) return absl::OkStatus();
+    if (IsFull(errno) || errno == EINVAL) return absl::OkStatus();
     if (errno != EINTR) return Refused(path_, "sync");
   }
   return absl::OkStatus();

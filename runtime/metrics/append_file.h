@@ -30,7 +30,8 @@ class AppendFile {
   absl::Status AppendOrKeep(const std::string& record, int64_t most_kept = kMostKeptBytes);
   // Waits until all records so far, except those that are kept, are on the disk. Thread-safe.
   absl::Status Sync() const;
-  // The same, where a disk without room is no error: its records are lost if the machine fails.
+  // The same, where a disk without room is no error, as its records are then lost if the machine
+  // fails, nor a special file, which has nothing to wait for.
   absl::Status SyncIfRoom() const;
 
   static constexpr int64_t kMostKeptBytes = int64_t{512} << 10;

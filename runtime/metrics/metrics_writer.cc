@@ -89,12 +89,26 @@ absl::Status MetricsWriter::ReplaceKept(const StepMetrics& metrics, double wall_
   return Write(metrics, wall_time);
 }
 
+absl::Status MetricsWriter::Sync() {
+  const absl::Status synced = rows_->SyncIfRoom();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  synced_.Update(synced);
+  return synced;
+}
+
+absl::Status MetricsWriter::Synced() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return synced_;
+}
+
 absl::Status MetricsWriter::Flush() {
+  PLANC_RETURN_IF_ERROR(Synced());
   PLANC_RETURN_IF_ERROR(rows_->AppendOrKeep("", /*most_kept=*/0));
   return events_->Flush();
 }
 
 absl::Status MetricsWriter::Write(const StepMetrics& metrics, double wall_time) {
+  PLANC_RETURN_IF_ERROR(Synced());
   PLANC_RETURN_IF_ERROR(rows_->AppendOrKeep(absl::StrCat(MetricsJson(metrics), "\n")));
   std::vector<std::pair<std::string, double>> scalars = {
       {"loss/train", metrics.loss},

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -41,10 +42,12 @@ class MetricsWriter {
   absl::Status Write(const StepMetrics& metrics, double wall_time);
   // Writes the rows that are kept; an error when there is still no room for one of them.
   absl::Status Flush();
-  // Waits until all rows so far are on the disk, except those that are kept. Thread-safe.
-  absl::Status Sync() const { return rows_->SyncIfRoom(); }
+  // Waits until all rows so far are on the disk, except those that are kept. An error is also
+  // that of the next Write or Flush. Thread-safe.
+  absl::Status Sync();
 
  private:
+  absl::Status Synced();
   explicit MetricsWriter(const std::string& directory)
       : directory_(directory), path_(directory + "/" + kMetricsName) {}
 
@@ -53,6 +56,8 @@ class MetricsWriter {
   std::unique_ptr<AppendFile> rows_;
   std::unique_ptr<EventFile> events_;
   std::optional<StepMetrics> kept_;
+  std::mutex mutex_;
+  absl::Status synced_;  // guarded by mutex_
 };
 
 }  // namespace planc
