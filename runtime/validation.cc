@@ -1,9 +1,11 @@
 #include "runtime/validation.h"
 
+#include <cmath>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/launch/signals.h"
+#include "runtime/step/faults.h"
 #include "runtime/training_state.h"
 #include "schemas/status.h"
 
@@ -34,7 +36,10 @@ absl::StatusOr<std::optional<double>> Validation::MeanLoss() {
     inputs.step = batch;
     inputs.tokens = tokens_;
     PLANC_RETURN_IF_ERROR(runner_->Run(ProgramKind::kEval, inputs));
-    sum += session_.EvalLoss();
+    // The same on every rank, so all of them end here.
+    const double loss = session_.EvalLoss();
+    if (!std::isfinite(loss)) return NonFiniteError("validation loss", loss);
+    sum += loss;
     PLANC_ASSIGN_OR_RETURN(const bool stop, ShouldStop());
     if (stop && batch + 1 < batches) return std::optional<double>();
   }
@@ -46,7 +51,9 @@ absl::StatusOr<ValidationResult> Validation::Run(int64_t done) {
   result.due = IsDueAfter(done);
   PLANC_ASSIGN_OR_RETURN(result.stop, ShouldStop());
   if (!result.due || result.stop) return result;
-  PLANC_ASSIGN_OR_RETURN(result.loss, MeanLoss());
+  const absl::StatusOr<std::optional<double>> loss = MeanLoss();
+  if (!loss.ok()) return WithContext(loss.status(), absl::StrCat("after step ", done));
+  result.loss = *loss;
   result.stop = !result.loss.has_value();
   return result;
 }

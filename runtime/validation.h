@@ -21,7 +21,7 @@ class Validation {
       : session_(session), runner_(runner), tokens_(tokens), end_(end) {}
 
   // After a step: asks whether to stop, and takes the validation loss if one is due after `done`
-  // steps and nobody asked to stop.
+  // steps and nobody asked to stop. Errors: OutOfRange when that loss is not finite.
   absl::StatusOr<ValidationResult> Run(int64_t done);
 
   // Asks for a stop at the next occasion, as a signal does, when this row of metrics was lost.

@@ -68,7 +68,8 @@ int64_t ElementsOf(const Manifest& manifest) {
 }
 
 int List(const std::vector<std::string>& directories, std::ostream& out, std::ostream& err) {
-  TextTable table({"checkpoint", "job", ">steps done", ">parameters", ">files", ">size"});
+  TextTable table(
+      {"checkpoint", "job", ">steps done", ">parameters", ">files", ">size", "finite when saved"});
   int code = kExitOk;
   for (const std::string& directory : directories) {
     const absl::StatusOr<std::vector<std::string>> paths = CheckpointsAt(directory);
@@ -86,7 +87,7 @@ int List(const std::vector<std::string>& directories, std::ostream& out, std::os
       for (const auto& [name, file] : manifest->files) bytes += file.bytes;
       table.Add({path, manifest->job.job(), GroupedText(manifest->step),
                  GroupedText(ElementsOf(*manifest)), absl::StrCat(manifest->files.size()),
-                 BytesText(bytes)});
+                 BytesText(bytes), manifest->finite ? "yes" : "not examined"});
     }
   }
   if (!table.empty()) out << table.Text(0);
@@ -112,8 +113,9 @@ int Verify(const std::vector<std::string>& arguments, std::ostream& out, std::os
         code = Fail(defect, kExitTrainingFault, err);
       }
       if (!report->defects.empty()) continue;
-      out << Wrap(absl::StrCat(path, ": whole: ", Counted(GroupedText(report->elements), "element"),
-                               " of ", Counted(report->parameters, "parameter"), " in ",
+      out << Wrap(absl::StrCat(path, ": whole, all finite: ",
+                               Counted(GroupedText(report->elements), "element"), " of ",
+                               Counted(report->parameters, "parameter"), " in ",
                                Counted(report->tensors, "tensor"), ", ",
                                Counted(report->files, "file"), ", ", BytesText(report->bytes)),
                   2)

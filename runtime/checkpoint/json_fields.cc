@@ -63,7 +63,13 @@ bool ReadHexField(const Json& object, const std::string& name, uint64_t* value) 
   std::string text;
   if (!ReadField(object, name, &text) || text.size() != kHexDigits) return false;
   const char* const end = text.data() + text.size();
-  return std::from_chars(text.data(), end, *value, 16).ptr == end;
+  uint64_t number = 0;
+  // As it is written: no capital letters, which would be a changed byte that nobody notices.
+  if (std::from_chars(text.data(), end, number, 16).ptr != end || HexText(number) != text) {
+    return false;
+  }
+  *value = number;
+  return true;
 }
 
 }  // namespace planc

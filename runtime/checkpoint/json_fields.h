@@ -21,7 +21,7 @@ bool ReadField(const Json& object, const std::string& name, std::string* value);
 // Numbers that are not negative.
 bool ReadField(const Json& object, const std::string& name, std::vector<int64_t>* value);
 
-// 16 hexadecimal digits.
+// 16 hexadecimal digits, without capital letters.
 std::string HexText(uint64_t value);
 bool ReadHexField(const Json& object, const std::string& name, uint64_t* value);
 

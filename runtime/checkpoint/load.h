@@ -19,7 +19,8 @@ namespace planc {
 // the tensors are not compared: see ResumeTraining.
 // Errors: NotFound without a manifest; FailedPrecondition when the checkpoint is of another model
 // or format version; DataLoss naming file and tensor for bytes that are missing or not as they were
-// written. The shards are then undefined.
+// written; OutOfRange naming tensor and element for a value that is not finite. The shards are then
+// undefined.
 absl::StatusOr<int64_t> LoadCheckpoint(const Plan& plan, int64_t tp, const std::string& checkpoint,
                                        const std::vector<ShardView>& shards);
 

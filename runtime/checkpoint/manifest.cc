@@ -127,6 +127,7 @@ absl::Status ReadContents(const Json& json, Manifest* manifest) {
       !parameters->is_object()) {
     return Damaged("a field is missing");
   }
+  ReadField(json, "finite", &manifest->finite);  // optional
   if (!ReadJobJson(*job, &manifest->job)) return Damaged("the job cannot be read");
   if (const Json* const run = FindField(json, "run")) {
     if (!ReadRun(*run, &manifest->run)) return Damaged("the run cannot be read");
@@ -184,6 +185,7 @@ std::string ShapeText(const std::vector<int64_t>& shape) {
 
 absl::StatusOr<std::string> ManifestText(const Manifest& manifest) {
   Json contents = {{"step", manifest.step}, {"plan_hash", manifest.plan_hash}};
+  if (manifest.finite) contents["finite"] = true;
   contents["mesh"] = MeshJson(manifest.mesh);
   contents["versions"] = manifest.versions;
   if (!manifest.instruction_set.empty()) {

@@ -81,7 +81,8 @@ absl::StatusOr<ParentCheckpoint> AsParent(const std::string& checkpoint);
 // The table of contents of a checkpoint, manifest.json (docs/checkpoint_format.md). All values are
 // float32.
 struct Manifest {
-  int64_t step = 0;  // optimizer steps done
+  int64_t step = 0;     // optimizer steps done
+  bool finite = false;  // every value was examined when it was written; not in older manifests
   SavedRun run;
   std::optional<ParentCheckpoint> parent;  // nothing when the training began without one
   std::string plan_hash;

@@ -31,6 +31,10 @@ bool IsDamage(const absl::Status& status) {
   return absl::IsDataLoss(status) || absl::IsNotFound(status);
 }
 
+bool IsUnfit(const absl::Status& status) {
+  return IsDamage(status) || absl::IsOutOfRange(status);
+}
+
 bool IsAbsence(int error) { return error == ENOENT || error == ENOTDIR; }
 
 absl::Status CannotTell(const std::string& path, int error) {

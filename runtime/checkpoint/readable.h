@@ -15,6 +15,8 @@ namespace planc {
 
 // Whether an error says that a checkpoint or a part of it is damaged or not there.
 bool IsDamage(const absl::Status& status);
+// Whether the checkpoint itself is to blame: it is damaged, or holds values that are not finite.
+bool IsUnfit(const absl::Status& status);
 
 // Whether an error of the system says that there is nothing at a path.
 bool IsAbsence(int error);

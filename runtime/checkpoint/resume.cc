@@ -64,7 +64,7 @@ class Resume {
                               "checkpoint of ", entries.size(), " in ", directory));
         return std::optional<int64_t>(loaded->step);
       }
-      if (!IsDamage(loaded.status())) return loaded.status();
+      if (!IsUnfit(loaded.status())) return loaded.status();
       const std::string defect(loaded.status().message());
       if (newest_defect.empty()) newest_defect = defect;
       notices_.push_back(absl::StrCat("warning: passing over ", path, ": ", defect));

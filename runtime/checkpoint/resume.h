@@ -32,9 +32,11 @@ namespace planc {
 // Errors: FailedPrecondition when the job differs from the one that saved in a setting of model,
 // optimizer or lr_schedule that checkpoint.allow_changes does not list, or the checkpoint is of
 // another format version (neither sends `auto` back to an older checkpoint); DataLoss naming rank,
-// file and tensor when the checkpoint is damaged, under `auto` when all are; Internal when the
-// system does not let directory, manifest or files be seen (readable.h); NotFound for a path
-// without a manifest; Cancelled when some rank was asked to stop. The shards are then undefined.
+// file and tensor when the checkpoint is damaged, under `auto` when all are; OutOfRange naming
+// tensor and element when a path's has values that are not finite, which `auto` passes over like a
+// damaged one; Internal when the system does not let directory, manifest or files be seen
+// (readable.h); NotFound for a path without a manifest; Cancelled when some rank was asked to stop.
+// The shards are then undefined.
 absl::StatusOr<std::optional<int64_t>> ResumeTraining(
     const Plan& plan, int64_t tp, const std::string& directory, const std::string& base,
     const std::vector<ShardView>& shards, Agreement& agreement, std::vector<std::string>* notices,

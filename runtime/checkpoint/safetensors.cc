@@ -1,6 +1,5 @@
 #include "runtime/checkpoint/safetensors.h"
 
-#define XXH_STATIC_LINKING_ONLY  // for a state on the stack
 #include <xxhash.h>
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 #include "runtime/checkpoint/durable_file.h"
 #include "runtime/checkpoint/json_fields.h"
 #include "runtime/checkpoint/readable.h"
+#include "runtime/checkpoint/tensor_exam.h"
 #include "schemas/counted.h"
 #include "schemas/status.h"
 
@@ -21,7 +21,6 @@ namespace {
 constexpr int64_t kLengthBytes = 8;
 constexpr int64_t kDataAlignment = 64;  // of the first tensor in the file
 constexpr int64_t kFloatBytes = 4;
-constexpr int64_t kPieceBytes = int64_t{1} << 20;
 
 // Elements of a shape, or -1 when that does not fit.
 int64_t ElementsOf(const std::vector<int64_t>& shape) {
@@ -63,21 +62,26 @@ std::string HeaderText(const std::vector<TensorData>& tensors,
   return text;
 }
 
-// Writes one tensor and takes its checksum, piece by piece, so that the second of the two finds the
-// piece in the processor's cache.
-absl::Status WriteTensor(const TensorData& tensor, int64_t bytes, int64_t offset, DurableFile* file,
-                         uint64_t* checksum) {
-  const char* const data = reinterpret_cast<const char*>(tensor.data);
+// Writes one tensor, takes its checksum and looks for values that are not finite, piece by piece,
+// so that all but the first of these find the piece in the processor's cache.
+absl::Status WriteTensor(const TensorData& tensor, const std::string& path, int64_t offset,
+                         DurableFile* file, uint64_t* checksum) {
+  constexpr int64_t kPiece = TensorExam::kPieceBytes / kFloatBytes;
+  const int64_t elements = ElementsOf(tensor.shape);
   const std::string name = absl::StrCat("tensor ", tensor.key);
-  XXH3_state_t state;
-  XXH3_64bits_reset(&state);
-  for (int64_t done = 0; done < bytes;) {
-    const int64_t piece = std::min(bytes - done, kPieceBytes);
-    XXH3_64bits_update(&state, data + done, static_cast<size_t>(piece));
-    PLANC_RETURN_IF_ERROR(file->Write(data + done, piece, offset + done, name));
+  TensorExam exam;
+  for (int64_t done = 0; done < elements;) {
+    const int64_t piece = std::min(elements - done, kPiece);
+    exam.Add(tensor.data + done, piece);
+    if (exam.first_non_finite() >= 0) {
+      return NonFiniteElement(absl::StrCat(path, ": ", name), tensor.shape, tensor.offset,
+                              exam.first_non_finite(), exam.non_finite_value());
+    }
+    PLANC_RETURN_IF_ERROR(
+        file->Write(tensor.data + done, piece * kFloatBytes, offset + done * kFloatBytes, name));
     done += piece;
   }
-  *checksum = XXH3_64bits_digest(&state);
+  *checksum = exam.Checksum();
   return absl::OkStatus();
 }
 
@@ -97,9 +101,8 @@ absl::Status WriteChecksummedSafetensors(const std::string& path,
   PLANC_ASSIGN_OR_RETURN(DurableFile file, DurableFile::Create(files, path));
   int64_t offset = kLengthBytes + static_cast<int64_t>(length);
   for (size_t i = 0; i < tensors.size(); ++i) {
-    const int64_t bytes = ElementsOf(tensors[i].shape) * kFloatBytes;
-    PLANC_RETURN_IF_ERROR(WriteTensor(tensors[i], bytes, offset, &file, &checksums[i]));
-    offset += bytes;
+    PLANC_RETURN_IF_ERROR(WriteTensor(tensors[i], path, offset, &file, &checksums[i]));
+    offset += ElementsOf(tensors[i].shape) * kFloatBytes;
   }
   const std::string header = HeaderText(tensors, metadata(checksums));
   CHECK_EQ(header.size(), length) << "the length of the metadata depends on the checksums";

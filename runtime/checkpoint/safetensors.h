@@ -22,10 +22,12 @@ struct TensorData {
   std::string key;
   std::vector<int64_t> shape;
   const float* data = nullptr;
+  std::vector<int64_t> offset = {};  // in the whole of which it is a part; empty: it is the whole
 };
 
 // Writes a file with these tensors, in this order, and `metadata` as its __metadata__, and waits
-// until it is on the disk. Errors: Internal naming the path and, where it applies, the tensor.
+// until it is on the disk. Errors: Internal naming the path and, where it applies, the tensor;
+// OutOfRange naming tensor and element for a value that is not finite.
 absl::Status WriteSafetensors(const std::string& path, const std::vector<TensorData>& tensors,
                               const std::map<std::string, std::string>& metadata,
                               const FileSystem& files = HostFileSystem());

@@ -58,7 +58,7 @@ class ShardFileContents {
   void AddTensor(const std::string& name, StateKind kind, int64_t number, const Box& box,
                  const float* data) {
     const std::string key = absl::StrCat(name, ".", StateKindName(kind), ".", number);
-    tensors_.push_back({key, box.shape, data});
+    tensors_.push_back({key, box.shape, data, box.offset});
     index_.push_back({{"key", key},
                       {"parameter", name},
                       {"state", static_cast<int>(kind)},
@@ -145,7 +145,11 @@ class CheckpointWriter {
     for (const ShardView& shard : shards) {
       if (WritesUnit(plan_, rank_, shard.unit)) contents.Add(shard, tp);
     }
-    return contents.Write(absl::StrCat(folder_, "/", ShardFileName(rank_)), files_);
+    const absl::Status written =
+        contents.Write(absl::StrCat(folder_, "/", ShardFileName(rank_)), files_);
+    if (!absl::IsOutOfRange(written)) return written;
+    return WithContext(written, absl::StrCat("the training state after step ", step_,
+                                             " is not finite, and is not saved"));
   }
 
   // What rank 0 does once all shard files are on the disk. The last rename makes the checkpoint.
@@ -168,6 +172,7 @@ class CheckpointWriter {
   absl::StatusOr<Manifest> CollectManifest() const {
     Manifest manifest;
     manifest.step = step_;
+    manifest.finite = true;  // else no shard file was written
     manifest.run = {options_.run_id, options_.branch};
     if (options_.tip != nullptr) manifest.parent = *options_.tip;
     manifest.job = plan_.job;

@@ -54,11 +54,13 @@ struct SavedCheckpoint {
 // and durable, or has failed, on all of them. Each element of the model is written by one rank: the
 // first of those that hold it. All files go to a folder with another name first, manifest last,
 // which is then renamed, so a folder step-NNNNNNNN is always whole. A save that fails leaves older
-// checkpoints as they were and removes what it wrote.
+// checkpoints as they were and removes what it wrote. So does one that finds a value that is NaN or
+// infinite: such a state is not saved.
 // `step`: optimizer steps done. `shards`: all of this rank. Afterwards rank 0 removes all but the
 // newest checkpoint.keep.
 // Errors, on all ranks: Internal naming the rank, the path, the tensor where there is one, and the
-// reason of the operating system; DataLoss when rank 0 cannot read what the others wrote, e.g.
+// reason of the operating system; OutOfRange naming the rank, the tensor and its first element that
+// is not finite; DataLoss when rank 0 cannot read what the others wrote, e.g.
 // because they do not share the file system; those of `agreement` when a rank is lost.
 absl::StatusOr<SavedCheckpoint> WriteCheckpoint(const Plan& plan, int64_t rank,
                                                 const std::vector<ShardView>& shards, int64_t step,

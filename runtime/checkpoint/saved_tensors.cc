@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "runtime/checkpoint/readable.h"
+#include "runtime/checkpoint/tensor_exam.h"
 #include "schemas/counted.h"
 #include "schemas/status.h"
 
@@ -86,8 +87,17 @@ absl::StatusOr<const float*> SavedTensors::Tensor(const SavedTensor& tensor) {
     return IsDamage(why) ? defect(std::string(fetched.message())) : why;
   }
   if (checked_.count({tensor.file, tensor.key}) == 0) {
-    const uint64_t checksum = Checksum(stored.data, stored.bytes);
-    if (checksum != tensor.checksum) return defect("does not have its checksum: it is damaged");
+    const float* const values = reinterpret_cast<const float*>(stored.data);
+    TensorExam exam;
+    exam.AddAll(values, BoxElements(tensor.box));
+    if (exam.Checksum() != tensor.checksum) {
+      return defect("does not have its checksum: it is damaged");
+    }
+    if (exam.first_non_finite() >= 0) {
+      return NonFiniteElement(absl::StrCat(checkpoint_, "/", tensor.file, ": tensor ", tensor.key),
+                              tensor.box.shape, tensor.box.offset, exam.first_non_finite(),
+                              exam.non_finite_value());
+    }
     checked_.insert({tensor.file, tensor.key});
   }
   return reinterpret_cast<const float*>(stored.data);

@@ -30,10 +30,11 @@ class SavedTensors {
   // saved pieces cover them.
   // REQUIRES: the manifest has the parameter, and `box` lies in its shape.
   // Errors: DataLoss naming file and tensor when bytes differ from what was written, or elements
-  // are missing or there twice.
+  // are missing or there twice; OutOfRange naming tensor and element for one that is not finite.
   absl::Status Read(const std::string& parameter, StateKind kind, const Box& box, float* out);
 
-  // The values of one saved tensor, after its checksum was compared; each is compared once.
+  // The values of one saved tensor, after its checksum was compared and every value was found to be
+  // finite; each tensor is examined once. Errors: as Read.
   absl::StatusOr<const float*> Tensor(const SavedTensor& tensor);
   // A shard file, after its size and header were compared with the manifest.
   absl::StatusOr<const SafetensorsFile*> File(const std::string& name);

@@ -71,7 +71,7 @@ absl::StatusOr<CheckpointReport> VerifyCheckpoint(const std::string& checkpoint)
         ++report.tensors;
         listed.insert({piece.file, piece.key});
         const absl::Status status = saved.Tensor(piece).status();
-        if (!status.ok() && !IsDamage(status)) return status;
+        if (!status.ok() && !IsUnfit(status)) return status;
         if (!status.ok()) report.defects.push_back(std::string(status.message()));
       }
     }

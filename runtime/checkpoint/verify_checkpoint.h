@@ -21,9 +21,8 @@ struct CheckpointReport {
 };
 
 // Checks every byte of a checkpoint: the manifest, the headers and sizes of all files, all
-// checksums, that the pieces of each parameter's state cover it exactly once, and that nothing else
-// lies in its folder.
-// Errors: as ReadManifest.
+// checksums, that every value is finite, that the pieces of each parameter's state cover it exactly
+// once, and that nothing else lies in its folder. Errors: as ReadManifest.
 absl::StatusOr<CheckpointReport> VerifyCheckpoint(const std::string& checkpoint);
 
 }  // namespace planc

@@ -3,13 +3,18 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <string>
+#include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_replace.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "planc/commands.h"
+#include "runtime/checkpoint/file_system.h"
 #include "runtime/checkpoint/huggingface/export.h"
+#include "runtime/checkpoint/huggingface/tensor_file_writer.h"
 #include "tests/huggingface/folder_files.h"
 #include "tests/huggingface/huggingface_fixture.h"
 
@@ -188,6 +193,25 @@ TEST_F(HuggingFaceTest, ADamagedCheckpointIsNotExported) {
   EXPECT_EQ(Checkpoint({"export", checkpoint, Path("folder")}), kExitTrainingFault);
   EXPECT_THAT(output_, HasSubstr("it is damaged"));
   EXPECT_FALSE(fs::exists(Path("folder")));
+}
+
+TEST_F(HuggingFaceTest, AValueThatBf16WouldMakeInfiniteIsNotExported) {
+  const std::vector<TensorName> tensors = {{"w", {2}}};
+  const HostFileSystem files;
+  const float values[] = {1, std::numeric_limits<float>::max()};
+  fs::create_directories(Path(""));
+  for (const ExportType type : {ExportType::kF32, ExportType::kBf16}) {
+    auto writer = TensorFileWriter::Create(files, Path("large"), tensors, type);
+    ASSERT_TRUE(writer.ok()) << writer.status();
+    const absl::Status written = writer->Append(values, 2, "tensor w");
+    if (type == ExportType::kF32) {
+      EXPECT_TRUE(written.ok()) << written;
+      continue;
+    }
+    EXPECT_EQ(written.code(), absl::StatusCode::kOutOfRange);
+    EXPECT_EQ(written.message(),
+              "tensor w: 3.40282e+38 is beyond the numbers of bf16; export it as f32");
+  }
 }
 
 TEST_F(HuggingFaceTest, WrongUseIsReported) {

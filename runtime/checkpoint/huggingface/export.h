@@ -26,8 +26,9 @@ struct ExportReport {
 // model.safetensors or several files with an index. Each value is checked against its checksum
 // first. At most one tensor is in memory, two where it is transposed.
 // Errors: NotFound without a manifest; InvalidArgument when the folder exists and is not empty or
-// the model has no Hugging Face form; DataLoss for a damaged checkpoint; Internal for errors of the
-// system. The folder then does not exist.
+// the model has no Hugging Face form; DataLoss for a damaged checkpoint; OutOfRange for a weight
+// that is not finite, or would not be in bf16; Internal for errors of the system. The folder then
+// does not exist.
 absl::StatusOr<ExportReport> ExportFolder(const std::string& checkpoint, const std::string& folder,
                                           const ExportOptions& options, const FileSystem& files);
 

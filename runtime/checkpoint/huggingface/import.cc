@@ -219,6 +219,7 @@ absl::StatusOr<ImportReport> ImportFolder(const std::string& folder, const Plan&
   PLANC_ASSIGN_OR_RETURN(const ModelFolder source, ModelFolder::Open(folder));
   Manifest manifest;
   manifest.job = plan.job;
+  manifest.finite = true;  // ModelFolder::Read refuses all else
   manifest.mesh = plan.mesh;
   manifest.versions = versions;
   PLANC_ASSIGN_OR_RETURN(manifest.plan_hash, PlanHash(plan));

@@ -1,7 +1,9 @@
 #include "runtime/checkpoint/huggingface/tensor_file_writer.h"
 
 #include <algorithm>
+#include <cmath>
 
+#include "absl/strings/str_cat.h"
 #include "glog/logging.h"
 #include "kernels/bf16.h"
 #include "runtime/checkpoint/json_fields.h"
@@ -78,6 +80,13 @@ absl::Status TensorFileWriter::Append(const float* values, int64_t count, const 
     const int64_t piece = std::min(count - done, kPiece);
     std::transform(values + done, values + done + piece, rounded.begin(),
                    [](float value) { return ToBf16(value); });
+    const auto infinite = std::find_if(rounded.begin(), rounded.begin() + piece,
+                                       [](Bf16 value) { return !std::isfinite(ToFloat(value)); });
+    if (infinite != rounded.begin() + piece) {
+      return absl::OutOfRangeError(
+          absl::StrCat(what, ": ", values[done + (infinite - rounded.begin())],
+                       " is beyond the numbers of bf16; export it as f32"));
+    }
     const int64_t bytes = piece * ElementBytes(type_);
     PLANC_RETURN_IF_ERROR(file_.Write(rounded.data(), bytes, at_, what));
     at_ += bytes;

@@ -36,7 +36,7 @@ class TensorFileWriter {
                                                  const std::vector<TensorName>& tensors,
                                                  ExportType type);
   // The values of the next tensors; bf16 is rounded to nearest, ties to even. `what` names them in
-  // errors.
+  // errors. Errors: also OutOfRange for a value that bf16 would make infinite.
   absl::Status Append(const float* values, int64_t count, const std::string& what);
   // Waits until the file is on the disk. REQUIRES: all values of all tensors were appended.
   absl::Status Finish();
