@@ -65,12 +65,15 @@ absl::StatusOr<std::unique_ptr<OwnedRun>> OwnedRun::Begin(const Plan& plan,
   PLANC_RETURN_IF_ERROR(WithContext(MakeWritable(folders.run), "run.directory"));
   std::vector<std::unique_ptr<RunLock>> locks(1);
   PLANC_ASSIGN_OR_RETURN(locks[0], RunLock::Take(folders.run, request.lock));
-  // Without a place for checkpoints the run goes on, as it does when the disk refuses one later.
-  const absl::Status saves = MakeWritable(folders.checkpoints);
+  const absl::Status saves = WithContext(MakeWritable(folders.checkpoints), "checkpoint.directory");
   if (saves.ok() && !IsSameFolder(folders.run, folders.checkpoints)) {
     PLANC_ASSIGN_OR_RETURN(locks.emplace_back(), RunLock::Take(folders.checkpoints, request.lock));
   }
   PLANC_ASSIGN_OR_RETURN(std::optional<RunRecord> before, RecordIn(folders, request.fresh));
+  // A run without a place for checkpoints would lose its training. One that is complete needs none.
+  const bool may_be_complete =
+      !request.fresh && before.has_value() && before->state == RunState::kCompleted;
+  if (!may_be_complete) PLANC_RETURN_IF_ERROR(saves);
   std::error_code error;
   const bool used =
       before.has_value() || fs::exists(absl::StrCat(folders.run, "/", kMetricsName), error);
@@ -91,12 +94,9 @@ absl::StatusOr<std::unique_ptr<OwnedRun>> OwnedRun::Begin(const Plan& plan,
   for (const std::unique_ptr<RunLock>& lock : run->locks_) {
     run->start_.locks.push_back(fs::absolute(lock->path()).string());
   }
-  if (!saves.ok()) {
-    run->start_.notices.push_back(
-        absl::StrCat("warning: no checkpoint can be written: ", std::string(saves.message())));
-  }
   if (!aside.empty()) run->start_.notices.push_back(absl::StrCat("what was there is in ", aside));
   if (run->start_.complete) return run;
+  PLANC_RETURN_IF_ERROR(saves);
   ++run->record_.starts;
   run->record_.state = RunState::kRunning;
   run->record_.exit_code.reset();

@@ -1,6 +1,5 @@
 #include "runtime/train.h"
 
-#include <algorithm>
 #include <cmath>
 #include <memory>
 
@@ -11,6 +10,7 @@
 #include "runtime/launch/signals.h"
 #include "runtime/launch/step_page.h"
 #include "runtime/process_group/connect_groups.h"
+#include "runtime/replica_check.h"
 #include "runtime/step/faults.h"
 #include "runtime/step/run_program.h"
 #include "runtime/step/schedule.h"
@@ -24,20 +24,18 @@
 namespace planc {
 absl::StatusOr<TrainingEnd> Train(const Plan& plan, const LaunchConfig& launch,
                                   const RunOptions& options) {
-  const proto::Job& job = plan.job;
-  const int64_t end = std::min(job.run().steps(), options.stop_after.value_or(job.run().steps()));
+  const int64_t end = EndStep(plan, options);
 
   // 1. Launch: this process is one rank of the job. A signal ends it after a whole step.
   const ScopedStopSignals stop_signals;
   PLANC_ASSIGN_OR_RETURN(TrainingData data, TrainingData::Open(plan, options.base_directory));
 
-  // 2. Process groups: meet the other ranks, which must hold the same plan.
+  // 2. Process groups: meet the other ranks, which must hold the same plan, and agree on what run
+  // it is and where it goes on.
   PLANC_ASSIGN_OR_RETURN(StepPage steps, StepPage::Open(launch.step_page, launch.world_size));
   PLANC_ASSIGN_OR_RETURN(Groups groups, ConnectGroups(plan, launch, GroupOptionsOf(options)));
   ControlAgreement agreement(&groups.control());
   ControlAgreement writers(&groups.background_control(), [&groups] { groups.CancelBackground(); });
-
-  // What run it is, and where it goes on.
   PLANC_ASSIGN_OR_RETURN(const RunStart run, AgreeOnRun(options, &groups, agreement));
   if (run.complete) return TrainingEnd::kCompleted;
 
@@ -48,7 +46,6 @@ absl::StatusOr<TrainingEnd> Train(const Plan& plan, const LaunchConfig& launch,
                                          groups.instruction_set(), device.get(), &groups));
   PLANC_ASSIGN_OR_RETURN(TrainingReport report,
                          TrainingReport::Open(*session, launch, options, end));
-  for (const std::string& notice : groups.Notices()) report.Note(notice);
   PLANC_ASSIGN_OR_RETURN(
       const std::unique_ptr<ProgramRunner> runner,
       ProgramRunner::Create(*session, device.get(), {options.stall, report.profile()}));
@@ -59,16 +56,16 @@ absl::StatusOr<TrainingEnd> Train(const Plan& plan, const LaunchConfig& launch,
   Checkpointer checkpointer(plan, launch.rank, launch.threads, session->Shards(),
                             CheckpointDirectory(plan, options.base_directory), writers,
                             SaveOptionsOf(options, run, *session, report));
+  ReplicaCheck replicas(*session, &groups.control(), launch.host);
   Validation validation(*session, runner.get(), data.validation(), end);
   PLANC_ASSIGN_OR_RETURN(bool stop, validation.MakeUp(first_step, &report));
 
   for (int64_t done = first_step + 1; done <= end && !stop; ++done) {
-    // 4. Forward, 5. backward, 6. gradient sync and 7. optimizer are labels of the instructions of
-    // one program: with pipelining and overlapped communication they interleave. It ends early,
-    // before anything is updated, when the gradient norm is not finite.
+    // 4. Forward, 5. backward, 6. gradient sync and 7. optimizer label the instructions of one
+    // program and interleave. It ends early, before any update, when the norm is not finite.
     steps.Publish(launch.rank, done);
     report.StepBegins();
-    const ProgramInputs inputs = {done - 1, HyperParametersOf(job, done - 1), data.training()};
+    const ProgramInputs inputs = {done - 1, HyperParametersOf(plan.job, done - 1), data.training()};
     PLANC_RETURN_IF_ERROR(runner->Run(ProgramKind::kStep, inputs));
     report.StepEnds();
     if (!std::isfinite(session->Loss())) return NonFiniteError("loss", session->Loss());
@@ -79,9 +76,12 @@ absl::StatusOr<TrainingEnd> Train(const Plan& plan, const LaunchConfig& launch,
     validation.StopIfLost(report.Write(done, inputs.hyper_parameters.lr, validated));
     stop = validated.stop && (done < end || validated.IsMissing());
 
-    // 9. Checkpoint: masters and moments, between two steps.
-    if (IsDue(job.checkpoint().every_steps(), done, stop || done == end)) {
-      PLANC_ASSIGN_OR_RETURN(const double stall, checkpointer.Save(done));
+    // 9. Checkpoint: masters and moments, between two steps, once all replicas were found the same.
+    const bool last = stop || done == end;
+    const bool saving = IsDue(plan.job.checkpoint().every_steps(), done, last);
+    PLANC_RETURN_IF_ERROR(replicas.CompareIfDue(done, saving));
+    if (saving) {
+      PLANC_ASSIGN_OR_RETURN(const double stall, checkpointer.Save(done, last));
       report.CheckpointStalled(stall);
     }
   }

@@ -99,7 +99,10 @@ double ModelFlopsPerStep(const Plan& plan) {
 absl::StatusOr<TrainingReport> TrainingReport::Open(const Session& session,
                                                     const LaunchConfig& launch,
                                                     const RunOptions& options, int64_t end) {
-  return TrainingReport(session, launch, options, end);
+  TrainingReport report(session, launch, options, end);
+  if (session.groups() == nullptr) return report;
+  for (const std::string& notice : session.groups()->Notices()) report.Note(notice);
+  return report;
 }
 
 TrainingReport::TrainingReport(const Session& session, const LaunchConfig& launch,

@@ -50,7 +50,8 @@ struct CheckpointTotals {
 // step (every rank). On the other ranks the functions of rank 0 do nothing.
 class TrainingReport {
  public:
-  // `end`: steps done when the run ends. `session` and `options` must outlive the report.
+  // `end`: steps done when the run ends. `session` and `options` must outlive the report. Shows how
+  // the groups are connected.
   static absl::StatusOr<TrainingReport> Open(const Session& session, const LaunchConfig& launch,
                                              const RunOptions& options, int64_t end);
 

@@ -1,5 +1,6 @@
 #include "runtime/training_state.h"
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "runtime/checkpoint/huggingface/initial_weights.h"
 #include "runtime/checkpoint/last_save.h"
 #include "runtime/checkpoint/manifest.h"
+#include "runtime/checkpoint/probe.h"
 #include "runtime/checkpoint/resume.h"
 #include "runtime/checkpoint/run_checkpoints.h"
 #include "runtime/data/mapped_file.h"
@@ -60,6 +62,11 @@ std::optional<ParentCheckpoint> TipOf(const RunStart& run, const std::string& di
 
 std::string CheckpointDirectory(const Plan& plan, const std::string& base) {
   return PathIn(base, plan.job.checkpoint().directory());
+}
+
+int64_t EndStep(const Plan& plan, const RunOptions& options) {
+  const int64_t steps = plan.job.run().steps();
+  return std::min(steps, options.stop_after.value_or(steps));
 }
 
 GroupOptions GroupOptionsOf(const RunOptions& options) {
@@ -135,6 +142,9 @@ absl::StatusOr<int64_t> PrepareState(const Session& session, ProgramRunner* runn
     report->Note(NothingToDoText(report->end(), *resumed));
   }
   PLANC_RETURN_IF_ERROR(agreement.AllOk(StopHere()));
+  const SavesToCome saves = {CheckpointDirectory(plan, base), run.id, resumed.value_or(0),
+                             EndStep(plan, options)};
+  PLANC_RETURN_IF_ERROR(ProbeDirectory(plan, session.rank(), saves, agreement));
   PLANC_RETURN_IF_ERROR(agreement.AllOk(report->OpenFiles(run.id, resumed.value_or(0))));
   PLANC_RETURN_IF_ERROR(runner->Run(ProgramKind::kPublish, ProgramInputs{}));
   return resumed.value_or(0);

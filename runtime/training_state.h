@@ -20,6 +20,9 @@ namespace planc {
 // Where the job's checkpoints are; `base` is what a relative path starts from.
 std::string CheckpointDirectory(const Plan& plan, const std::string& base);
 
+// Steps done when the run ends.
+int64_t EndStep(const Plan& plan, const RunOptions& options);
+
 GroupOptions GroupOptionsOf(const RunOptions& options);
 
 // What run this is, on all ranks: options.run, else what options.begin_run says on rank 0. Shuts
@@ -28,8 +31,9 @@ absl::StatusOr<RunStart> AgreeOnRun(const RunOptions& options, Groups* groups,
                                     Agreement& agreement);
 
 // Gives masters and moments their values, initial ones or those of the checkpoint that
-// `run` goes on from, and publishes the compute weights. Returns the
-// number of optimizer steps done. Errors: as ResumeTraining and ProgramRunner::Run.
+// `run` goes on from, and publishes the compute weights; tries out whether checkpoints can be
+// written. Returns the number of optimizer steps done. Errors: as ResumeTraining, ProbeDirectory
+// and ProgramRunner::Run.
 absl::StatusOr<int64_t> PrepareState(const Session& session, ProgramRunner* runner,
                                      const RunOptions& options, const RunStart& run,
                                      Agreement& agreement, TrainingReport* report);

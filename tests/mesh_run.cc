@@ -15,6 +15,7 @@
 #include "runtime/data/token_source.h"
 #include "runtime/device/host_device.h"
 #include "runtime/process_group/connect_groups.h"
+#include "runtime/replica_check.h"
 #include "runtime/step/run_program.h"
 #include "runtime/step/session.h"
 #include "schemas/status.h"
@@ -53,8 +54,12 @@ enum class State { kMaster, kFirstMoment };
 // Runs every rank and collects what the test compares.
 class MeshRunner {
  public:
-  MeshRunner(const Plan& plan, int steps, const std::string& directory)
-      : plan_(plan), steps_(steps), directory_(directory), world_size_(plan.mesh.WorldSize()) {
+  MeshRunner(const Plan& plan, int steps, const std::string& directory, const TouchState& touch)
+      : plan_(plan),
+        steps_(steps),
+        directory_(directory),
+        touch_(touch),
+        world_size_(plan.mesh.WorldSize()) {
     run_.allocated.resize(world_size_);
     run_.losses.resize(steps);
     run_.grad_norms.resize(steps);
@@ -92,6 +97,7 @@ class MeshRunner {
     PLANC_ASSIGN_OR_RETURN(const int first, Resume(rank, *session, agreement));
     PLANC_RETURN_IF_ERROR(runner->Run(ProgramKind::kPublish, {}));
     PatternTokens tokens(plan_);
+    ReplicaCheck replicas(*session, &groups.control(), "");
     for (int step = first; step < steps_; ++step) {
       const ProgramInputs inputs = {step, HyperParametersOf(plan_.job, step), &tokens, false};
       PLANC_RETURN_IF_ERROR(runner->Run(ProgramKind::kStep, inputs));
@@ -99,6 +105,8 @@ class MeshRunner {
         run_.losses[step] = session->Loss();
         run_.grad_norms[step] = session->GradNorm();
       }
+      if (touch_ != nullptr) touch_(*session, step + 1);
+      PLANC_RETURN_IF_ERROR(replicas.Compare(step + 1));
       PLANC_RETURN_IF_ERROR(SaveIfDue(rank, *session, step + 1, agreement));
       if (step > first) continue;
       const double beta1 = plan_.job.optimizer().betas(0);
@@ -175,6 +183,7 @@ class MeshRunner {
   const Plan& plan_;
   const int steps_;
   const std::string directory_;
+  const TouchState touch_;
   const int64_t world_size_;
   LoopbackWorld world_;
   std::mutex mutex_;
@@ -189,8 +198,9 @@ int32_t PatternToken(int64_t step, int64_t sequence, int64_t position) {
   return static_cast<int32_t>(((h >> 40) % 64) * 4 + position % 3);
 }
 
-MeshRun RunMesh(const Plan& plan, int steps, const std::string& directory) {
-  return MeshRunner(plan, steps, directory).Run();
+MeshRun RunMesh(const Plan& plan, int steps, const std::string& directory,
+                const TouchState& touch) {
+  return MeshRunner(plan, steps, directory, touch).Run();
 }
 
 }  // namespace planc

@@ -3,11 +3,13 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "runtime/step/allocation_guard.h"
+#include "runtime/step/session.h"
 #include "schemas/plan.h"
 
 namespace planc {
@@ -38,8 +40,11 @@ int32_t PatternToken(int64_t step, int64_t sequence, int64_t position);
 // pseudo-random token sequence that depends on (step, sequence within the global batch) only.
 // Starts as checkpoint.resume says, `auto` looking into `directory`; losses of steps before that
 // are 0. With a `directory`, writes a checkpoint there after a resume, every checkpoint.every_steps
-// and at the end.
-MeshRun RunMesh(const Plan& plan, int steps, const std::string& directory = "");
+// and at the end. After every step, all that several ranks hold alike is compared (ReplicaCheck);
+// each rank calls `touch` before that, if there is one, with the steps done.
+using TouchState = std::function<void(const Session& session, int done)>;
+MeshRun RunMesh(const Plan& plan, int steps, const std::string& directory = "",
+                const TouchState& touch = nullptr);
 
 }  // namespace planc
 

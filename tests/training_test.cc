@@ -204,22 +204,6 @@ TEST_F(TrainingTest, AStopEndsAValidationWhichIsMadeUpForLater) {
   ExpectSameCurve(whole, Metrics("stopped"), 0.0, "made up");
 }
 
-TEST_F(TrainingTest, ARunGoesOnWhenTheDiskRefusesACheckpoint) {
-  std::ofstream(folder_ + "/a_file") << "not a folder";
-  const std::string job = WriteJob("refused", 2, "dp_shard: 2",
-                                   absl::StrCat(kFloat,
-                                                "\ncheckpoint: {every_steps: 2, directory: a_file, "
-                                                "async: true}"));
-  EXPECT_EQ(Planc(absl::StrCat("run ", job, " --set run.restarts=0")), 2) << last_output_;
-  EXPECT_THAT(last_output_, HasSubstr("checkpoint of step 2 failed: rank 0: "));
-  EXPECT_THAT(last_output_, HasSubstr("a_file: cannot create: File exists"));
-  const std::vector<StepMetrics> rows = Metrics("refused");
-  ASSERT_EQ(rows.size(), 6u) << "the last save is refused after the last step";
-  int told = 0;
-  for (const StepMetrics& row : rows) told += row.checkpoint_error.has_value() ? 1 : 0;
-  EXPECT_GE(told, 1);
-}
-
 TEST_F(TrainingTest, ACheckpointLoadsOnAnotherMesh) {
   const std::string saving = absl::StrCat(kFloat, "\ncheckpoint: {every_steps: 3, keep: 3}");
   const std::vector<StepMetrics> whole = Train("saver", 2, "tp: 2", saving);

@@ -5,8 +5,10 @@
 #include <cstring>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "schemas/counted.h"
 #include "schemas/status.h"
 
 namespace planc {
@@ -101,18 +103,27 @@ Checkpointer::~Checkpointer() {
   writer_.join();
 }
 
-absl::StatusOr<double> Checkpointer::Save(int64_t step) {
+absl::StatusOr<double> Checkpointer::Save(int64_t step, bool last) {
   const absl::Time begin = absl::Now();
   Await();
-  if (!last_.ok() && !IsRefusedByDisk(last_)) return last_;
+  PLANC_RETURN_IF_ERROR(MustEnd(last));
   if (plan_.job.checkpoint().async()) {
     Snapshot(shards_, sources_, threads_);
     writer_ = std::thread([this, step] { Write(step); });
   } else {
     Write(step);
-    if (!last_.ok() && !IsRefusedByDisk(last_)) return last_;
+    PLANC_RETURN_IF_ERROR(MustEnd(last));
   }
   return absl::ToDoubleSeconds(absl::Now() - begin);
+}
+
+absl::Status Checkpointer::MustEnd(bool last) const {
+  if (last_.ok() || !IsRefusedByDisk(last_)) return last_;
+  if (last) return absl::OkStatus();
+  const int64_t most = plan_.job.checkpoint().max_failed_saves();
+  if (most == 0 || failed_in_a_row_ < most) return absl::OkStatus();
+  return WithContext(last_, absl::StrCat("the last ", Counted(failed_in_a_row_, "save"),
+                                         " failed, as many as checkpoint.max_failed_saves allows"));
 }
 
 void Checkpointer::Write(int64_t step) {
@@ -128,6 +139,7 @@ void Checkpointer::Write(int64_t step) {
     result.notice = saved->notice;
   }
   last_ = result.status;
+  failed_in_a_row_ = last_.ok() ? 0 : failed_in_a_row_ + 1;
   const std::lock_guard<std::mutex> lock(mutex_);
   ended_.push_back(std::move(result));
 }

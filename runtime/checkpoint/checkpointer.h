@@ -44,8 +44,10 @@ class Checkpointer {
 
   // Saves the state after `step` optimizer steps, called between two steps; waits for the previous
   // save. Returns the seconds that the caller was held up. A save that the disk refuses is told by
-  // TakeEnded, and the run may go on. Errors: a rank was lost.
-  absl::StatusOr<double> Save(int64_t step);
+  // TakeEnded, and the run may go on. Errors: a rank was lost; a state that is not finite; as many
+  // saves in a row as checkpoint.max_failed_saves says were refused. `last`: no step follows, so
+  // that refused saves are no error here; Finish tells.
+  absl::StatusOr<double> Save(int64_t step, bool last = false);
 
   // The saves that ended since the last call, in order.
   std::vector<SaveResult> TakeEnded();
@@ -57,6 +59,8 @@ class Checkpointer {
   void Write(int64_t step);
   // Waits for the save in progress, which holds this rank up.
   void Await();
+  // Why the run must not go on after the save that ended last; OK when it may. `last`: as of Save.
+  absl::Status MustEnd(bool last) const;
 
   const Plan& plan_;
   const int64_t rank_;
@@ -71,7 +75,9 @@ class Checkpointer {
   SaveOptions options_;
 
   std::thread writer_;  // of the save in progress
-  absl::Status last_;   // of the save that ended last; read when nothing is being written
+  // Of the saves that ended; read when nothing is being written.
+  absl::Status last_;            // of the last one
+  int64_t failed_in_a_row_ = 0;  // of the last ones
   std::mutex mutex_;
   std::vector<SaveResult> ended_;  // guarded by mutex_
 };

@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <thread>
 
@@ -22,6 +23,7 @@ namespace planc {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 // The host's file system, whose files can be held back or refused.
@@ -71,6 +73,7 @@ class Rank {
     VisitState(plan_, TpOf(plan_, rank_), shards_.Views(), salt,
                [](float& value, float expected) { value = expected; });
   }
+  void Poison() { shards_.Views().front().v[0] = std::numeric_limits<float>::infinity(); }
   Checkpointer& checkpointer() { return *checkpointer_; }
   void Abandon() { checkpointer_.reset(); }
 
@@ -171,6 +174,59 @@ TEST_F(CheckpointerTest, AFailedSaveIsToldOnAllRanksAndTheNextOneTriesAgain) {
       EXPECT_TRUE(rank.checkpointer().Finish().ok());
     });
     EXPECT_TRUE(LoadState(plan, PathOf(6), 2).ok());
+  }
+}
+
+TEST_F(CheckpointerTest, AsManyFailuresInARowAsAllowedEndTheRun) {
+  for (const bool async : {false, true}) {
+    fs::remove_all(directory_);
+    Plan plan = PlanOf(async);
+    plan.job.mutable_checkpoint()->set_max_failed_saves(2);
+    store_ = std::make_shared<MemoryStore>();
+    std::vector<std::unique_ptr<Rank>> ranks = Ranks(plan, 4);
+    const auto save = [&](int64_t step, const std::string& refused, bool ends) {
+      files_.Refuse(refused);
+      OnEach(ranks, [&](Rank& rank) {
+        rank.SetState(1);
+        absl::Status saved = rank.checkpointer().Save(step).status();
+        if (async) rank.checkpointer().Finish().IgnoreError();
+        // In the background it is known when the next one would begin.
+        if (async && ends) saved = rank.checkpointer().Save(step + 1).status();
+        EXPECT_EQ(saved.ok(), !ends) << step << ": " << saved;
+        if (!ends) return;
+        EXPECT_EQ(saved.code(), absl::StatusCode::kInternal);
+        EXPECT_THAT(std::string(saved.message()),
+                    AllOf(HasSubstr("the last 2 saves failed"), HasSubstr("checkpoint.max_failed_"),
+                          HasSubstr("rank 2: "), HasSubstr("No space left on device")));
+      });
+    };
+    save(1, "rank-00002", false);
+    save(2, "", false);  // counts anew
+    save(3, "rank-00002", false);
+    save(4, "rank-00002", true);
+  }
+}
+
+TEST_F(CheckpointerTest, AStateThatIsNotFiniteEndsTheRun) {
+  for (const bool async : {false, true}) {
+    fs::remove_all(directory_);
+    const Plan plan = PlanOf(async);
+    store_ = std::make_shared<MemoryStore>();
+    std::vector<std::unique_ptr<Rank>> ranks = Ranks(plan, 4);
+    OnEach(ranks, [&](Rank& rank) {
+      rank.SetState(1);
+      if (&rank == ranks[1].get()) rank.Poison();
+      absl::Status saved = rank.checkpointer().Save(5).status();
+      if (async) {
+        EXPECT_TRUE(saved.ok()) << saved;
+        saved = rank.checkpointer().Save(6).status();
+      }
+      EXPECT_EQ(saved.code(), absl::StatusCode::kOutOfRange);
+      EXPECT_THAT(std::string(saved.message()),
+                  HasSubstr("rank 1: the training state after step 5"));
+      EXPECT_EQ(rank.checkpointer().Finish(), saved);
+    });
+    EXPECT_TRUE(ListCheckpoints(directory_).empty());
   }
 }
 

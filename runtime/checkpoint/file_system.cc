@@ -2,10 +2,13 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <limits>
 
 namespace planc {
 namespace {
@@ -47,6 +50,17 @@ int HostFileSystem::Rename(const std::string& from, const std::string& to) const
 
 int HostFileSystem::Remove(const std::string& path) const {
   return OrError(std::remove(path.c_str()));
+}
+
+int64_t FileSystem::FreeBytes(const std::string& path) const {
+  struct statvfs system {};
+  if (statvfs(path.c_str(), &system) != 0) return -errno;
+  if (system.f_blocks == 0) return -ENOSYS;
+  uint64_t bytes = 0;
+  const bool large = __builtin_mul_overflow(static_cast<uint64_t>(system.f_bavail),
+                                            static_cast<uint64_t>(system.f_frsize), &bytes);
+  constexpr uint64_t kMost = std::numeric_limits<int64_t>::max();
+  return static_cast<int64_t>(large ? kMost : std::min(bytes, kMost));
 }
 
 int CancellableFileSystem::Create(const std::string& path) const {

@@ -28,6 +28,9 @@ class FileSystem {
   virtual int Rename(const std::string& from, const std::string& to) const = 0;
   // Removes a file or an empty folder.
   virtual int Remove(const std::string& path) const = 0;
+  // Bytes that this process may still write into the file system of `path`, which exists; -ENOSYS
+  // where the file system does not say. As the operating system says, unless a test knows better.
+  virtual int64_t FreeBytes(const std::string& path) const;
 };
 
 // The operating system's.

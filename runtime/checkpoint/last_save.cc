@@ -56,7 +56,7 @@ absl::Status FinishSaves(int64_t step, const std::string& directory, Agreement& 
                       absl::FormatDuration(pause)));
     Pause(pause, stopped);
     pause = std::min(2 * pause, rule.longest_pause);
-    const absl::StatusOr<double> begun = checkpointer->Save(step);
+    const absl::StatusOr<double> begun = checkpointer->Save(step, /*last=*/true);
     if (!begun.ok()) return begun.status();
     saved = checkpointer->Finish();
   }

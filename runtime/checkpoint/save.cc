@@ -22,13 +22,6 @@ constexpr char kIndexName[] = "planc_index";
 
 std::string ShardFileName(int64_t rank) { return absl::StrFormat("rank-%05d.safetensors", rank); }
 
-bool WritesAnything(const Plan& plan, int64_t rank) {
-  for (size_t unit = 0; unit < plan.units.size(); ++unit) {
-    if (WritesUnit(plan, rank, static_cast<int>(unit))) return true;
-  }
-  return false;
-}
-
 // The tensors that one rank writes, and the index that describes them.
 class ShardFileContents {
  public:

@@ -139,6 +139,13 @@ bool WritesUnit(const Plan& plan, int64_t rank, int unit) {
   return true;
 }
 
+bool WritesAnything(const Plan& plan, int64_t rank) {
+  for (size_t unit = 0; unit < plan.units.size(); ++unit) {
+    if (WritesUnit(plan, rank, static_cast<int>(unit))) return true;
+  }
+  return false;
+}
+
 std::string ParameterName(const std::string& name, int layer) {
   return absl::StrReplaceAll(name, {{"{layer}", std::to_string(layer)}});
 }

@@ -39,6 +39,8 @@ std::vector<UnitBox> ShardBoxes(const Plan& plan, int unit, int64_t tp, int64_t 
 // cp coordinates are 0, so is tp where the unit is the same on all of tp, and no stage before holds
 // the unit.
 bool WritesUnit(const Plan& plan, int64_t rank, int unit);
+// Whether `rank` writes a shard of any unit.
+bool WritesAnything(const Plan& plan, int64_t rank);
 
 // `name` with `{layer}` replaced by the number.
 std::string ParameterName(const std::string& name, int layer);
