@@ -132,7 +132,7 @@ std::string OwnedRun::NewestCheckpoint() const {
 int64_t OwnedRun::CodeAfter(const RunFault& fault, std::string* notice) {
   RunFault counted = fault;
   const std::optional<CheckpointEntry> newest =
-      planc::NewestCheckpoint(folders_.checkpoints, {start_.id, start_.adopts_unidentified});
+      planc::NewestCheckpoint(folders_.checkpoints, SelectionOf(record_));
   counted.checkpoint_step = newest.has_value() ? newest->step : 0;
   record_.fault = CountedFault(counted, record_.fault);
   *notice = RepetitionText(*record_.fault);
