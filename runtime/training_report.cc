@@ -164,7 +164,7 @@ absl::Status TrainingReport::Write(int64_t steps_done, double lr,
     row.mfu = flops_per_step_ / row.step_seconds / peak;
   }
   for (int kind = 0; kind < kMemoryKindCount; ++kind) {
-    row.memory_bytes += session_->AllocatedBytes(static_cast<MemoryKind>(kind));
+    row.memory_bytes += session_->rank_class().arena_bytes[kind];
   }
   row.resident_bytes = PeakResidentBytes();
   stepped_ += std::exchange(stepping_, absl::ZeroDuration());
@@ -268,9 +268,9 @@ absl::Status TrainingReport::Finish() {
   const StorageWatch::Call call(Storage(), StorageUse::kForeground,
                                 absl::StrCat("write of the loss curve in ", Directory()));
   PLANC_RETURN_IF_ERROR(WriteLossCurve(Directory(), session_->plan().job.job()));
-  std::array<int64_t, kMemoryKindCount> allocated{};
+  ArenaMemory arenas{};
   for (int kind = 0; kind < kMemoryKindCount; ++kind) {
-    allocated[kind] = session_->AllocatedBytes(static_cast<MemoryKind>(kind));
+    arenas[kind] = session_->ArenaMemory(static_cast<MemoryKind>(kind));
   }
   if (checkpoints_.begun > 0) {
     const int64_t steps = all_steps_ + steps_;
@@ -280,7 +280,7 @@ absl::Status TrainingReport::Finish() {
   progress_.reset();
   if (options_->out != nullptr) {
     *options_->out << "\nMemory of rank 0:\n"
-                   << MemoryTable(session_->rank_class(), allocated, peak_resident_bytes);
+                   << MemoryTable(session_->rank_class(), arenas, peak_resident_bytes);
     if (!profile.empty()) *options_->out << "\nProfile of rank 0, " << profile;
     options_->out->flush();
   }

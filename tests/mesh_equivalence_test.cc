@@ -13,6 +13,7 @@ namespace planc {
 namespace {
 
 constexpr int kSteps = 20;
+constexpr int64_t kPageBytes = 4096;
 
 // |a - b| / |b| in the Euclidean norm.
 double RelativeDistance(const std::vector<float>& a, const std::vector<float>& b) {
@@ -88,7 +89,11 @@ TEST_P(MeshEquivalence, TrainsAsOneRankDoes) {
 
   for (int64_t rank = 0; rank < plan.mesh.WorldSize(); ++rank) {
     const int64_t stage = plan.mesh.CoordinatesOf(rank)[static_cast<int>(Axis::kPp)];
-    EXPECT_EQ(run.allocated[rank], plan.classes[stage].arena_bytes) << "rank " << rank;
+    for (int kind = 0; kind < kMemoryKindCount; ++kind) {
+      const int64_t pages = (plan.classes[stage].arena_bytes[kind] + kPageBytes - 1) / kPageBytes;
+      EXPECT_EQ(run.memory[rank][kind].mapped_bytes, pages * kPageBytes)
+          << "rank " << rank << ", memory kind " << kind;
+    }
   }
   if (AllocationsAreCounted()) {
     EXPECT_EQ(run.allocations.step, 0);

@@ -60,7 +60,7 @@ class MeshRunner {
         directory_(directory),
         touch_(touch),
         world_size_(plan.mesh.WorldSize()) {
-    run_.allocated.resize(world_size_);
+    run_.memory.resize(world_size_);
     run_.losses.resize(steps);
     run_.grad_norms.resize(steps);
   }
@@ -87,7 +87,7 @@ class MeshRunner {
         const std::unique_ptr<Session> session,
         Session::Create(plan_, rank, 1, host::InstructionSet::kAvx2, device.get(), &groups));
     for (int kind = 0; kind < kMemoryKindCount; ++kind) {
-      run_.allocated[rank][kind] = session->AllocatedBytes(static_cast<MemoryKind>(kind));
+      run_.memory[rank][kind] = session->ArenaMemory(static_cast<MemoryKind>(kind));
     }
     PLANC_ASSIGN_OR_RETURN(const std::unique_ptr<ProgramRunner> runner,
                            ProgramRunner::Create(*session, device.get(), {}));

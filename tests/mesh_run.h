@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/device/device.h"
 #include "runtime/step/allocation_guard.h"
 #include "runtime/step/session.h"
 #include "schemas/plan.h"
@@ -26,8 +27,8 @@ struct MeshRun {
   Tensors weights;                   // after the last step
   int first_step = 0;                // steps done by the run that was resumed
   std::vector<std::string> notices;  // of the resume
-  // Arena bytes of every rank: what the device gave, by memory kind.
-  std::vector<std::array<int64_t, kMemoryKindCount>> allocated;
+  // What the device holds for the arenas of every rank, by memory kind.
+  std::vector<std::array<DeviceMemory, kMemoryKindCount>> memory;
   AllocationCounts allocations;  // made inside steps after the first
   std::vector<std::string> errors;
 };

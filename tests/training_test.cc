@@ -19,6 +19,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "runtime/metrics/metrics_writer.h"
+#include "schemas/plan.h"
 #include "tests/run_files.h"
 
 namespace planc {
@@ -225,6 +226,37 @@ TEST_F(TrainingTest, MissingDataEndsWithCode2BeforeAnythingStarts) {
   EXPECT_EQ(Planc(absl::StrCat("run ", job, " --set data.train=[", folder_, "/none.txt]")), 2);
   EXPECT_THAT(last_output_, HasSubstr("none.txt"));
   EXPECT_FALSE(std::filesystem::exists(folder_ + "/missing/metrics.jsonl"));
+}
+
+// The plan's bytes beside those that the kernel gave: they differ by rounding to pages.
+TEST_F(TrainingTest, TheMemoryTableComparesThePlanWithTheMachine) {
+  Train("memory", 2, "dp_shard: 2", "parallelism: {zero: 2}");
+  const size_t table = last_output_.find("Memory of rank 0:\n");
+  ASSERT_NE(table, std::string::npos) << last_output_;
+  std::istringstream lines(last_output_.substr(table));
+  std::string line;
+  std::getline(lines, line);
+  std::getline(lines, line);
+  int arenas = 0;
+  int64_t resident_sum = 0;
+  while (std::getline(lines, line) && line.find("all arenas") == std::string::npos) {
+    std::istringstream fields(line);
+    std::string name;
+    int64_t planned = 0, mapped = 0, resident = 0, difference = 0;
+    ASSERT_TRUE(fields >> name >> planned >> mapped >> resident >> difference) << line;
+    EXPECT_EQ(mapped, (planned + 4095) / 4096 * 4096) << line;
+    EXPECT_EQ(resident, mapped) << line;
+    EXPECT_EQ(difference, mapped - planned) << line;
+    resident_sum += resident;
+    ++arenas;
+  }
+  EXPECT_EQ(arenas, kMemoryKindCount);
+  EXPECT_GT(resident_sum, 0);
+  std::string word, peak;
+  int64_t peak_bytes = 0;
+  lines >> word >> peak >> peak_bytes;
+  EXPECT_EQ(word + " " + peak, "process peak");
+  EXPECT_GT(peak_bytes, resident_sum);
 }
 
 TEST_F(TrainingTest, ThePlanFileIsWhatRuns) {

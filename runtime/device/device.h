@@ -24,6 +24,12 @@ class DeviceStream {
   virtual const std::string& name() const = 0;
 };
 
+// What one allocation takes of the machine, as the system holds it.
+struct DeviceMemory {
+  int64_t mapped_bytes = 0;    // address space: what was asked, rounded up to whole pages
+  int64_t resident_bytes = 0;  // of it physically present
+};
+
 // Memory and streams of one rank's accelerator, or of the host. Thread-safe.
 class Device {
  public:
@@ -38,6 +44,8 @@ class Device {
   virtual absl::StatusOr<void*> Allocate(int64_t bytes) = 0;
   // REQUIRES: `memory` came from Allocate and was not released before. nullptr is allowed.
   virtual void Release(void* memory) = 0;
+  // What the allocation at `memory` takes now. REQUIRES: as for Release; nothing for nullptr.
+  virtual DeviceMemory Measure(const void* memory) = 0;
 
   // Synchronous copies between device memory and ordinary host memory.
   virtual absl::Status CopyToHost(const void* device_memory, void* host_memory, int64_t bytes) = 0;

@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
@@ -10,6 +11,7 @@
 #include <mutex>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
@@ -50,6 +52,21 @@ void FaultIn(std::byte* memory, int64_t bytes) {
   }
 }
 
+// Bytes of a mapping that are physically present, from the kernel's page tables.
+int64_t ResidentBytes(void* mapping, int64_t bytes) {
+  constexpr int64_t kPagesAtOnce = 1 << 16;
+  std::vector<unsigned char> present(std::min(kPagesAtOnce, bytes / kPageBytes));
+  int64_t pages = 0;
+  for (int64_t offset = 0; offset < bytes; offset += kPagesAtOnce * kPageBytes) {
+    const int64_t length = std::min(kPagesAtOnce * kPageBytes, bytes - offset);
+    std::byte* const begin = static_cast<std::byte*>(mapping) + offset;
+    CHECK_EQ(mincore(begin, length, present.data()), 0) << std::strerror(errno);
+    pages += std::count_if(present.begin(), present.begin() + length / kPageBytes,
+                           [](unsigned char page) { return (page & 1) != 0; });
+  }
+  return pages * kPageBytes;
+}
+
 class HostDevice : public Device {
  public:
   ~HostDevice() override {
@@ -83,6 +100,14 @@ class HostDevice : public Device {
     std::lock_guard<std::mutex> lock(mutex_);
     mappings_[memory] = RoundUp(bytes, kPageBytes);
     return memory;
+  }
+
+  DeviceMemory Measure(const void* memory) override {
+    if (memory == nullptr) return {};
+    std::lock_guard<std::mutex> lock(mutex_);
+    const auto mapping = mappings_.find(const_cast<void*>(memory));
+    CHECK(mapping != mappings_.end()) << "not allocated here, or released";
+    return {mapping->second, ResidentBytes(mapping->first, mapping->second)};
   }
 
   void Release(void* memory) override {

@@ -23,7 +23,7 @@ class StaticArena {
   StaticArena(const StaticArena&) = delete;
   StaticArena& operator=(const StaticArena&) = delete;
 
-  // Allocates exactly `bytes`, zero-filled, and moves to kStatic.
+  // Asks the device for `bytes`, zero-filled, and moves to kStatic.
   // Errors: FailedPrecondition when not in kInit; ResourceExhausted from the device.
   absl::Status Allocate(int64_t bytes);
   // Returns the memory and moves to kTeardown. Allowed in every state; the destructor calls it.
@@ -33,6 +33,9 @@ class StaticArena {
   std::byte* base() const;
   // Bytes asked of the device, 0 before Allocate.
   int64_t bytes() const { return bytes_; }
+  // What the memory takes of the machine by the device's account, not by what was asked of it.
+  // REQUIRES: state() == kStatic.
+  DeviceMemory Measure() const { return device_->Measure(base()); }
   State state() const { return state_; }
 
  private:

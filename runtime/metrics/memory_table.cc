@@ -9,8 +9,9 @@
 namespace planc {
 namespace {
 
-std::string Row(const std::string& name, int64_t planned, int64_t allocated) {
-  return absl::StrFormat("  %-14s %18d %18d %12d\n", name, planned, allocated, allocated - planned);
+std::string Row(const std::string& name, int64_t planned, const DeviceMemory& memory) {
+  return absl::StrFormat("  %-14s %18d %18d %18d %12d\n", name, planned, memory.mapped_bytes,
+                         memory.resident_bytes, memory.mapped_bytes - planned);
 }
 
 }  // namespace
@@ -27,21 +28,24 @@ int64_t PeakResidentBytes() {
   return 0;
 }
 
-std::string MemoryTable(const RankClass& rank_class,
-                        const std::array<int64_t, kMemoryKindCount>& allocated_bytes,
+std::string MemoryTable(const RankClass& rank_class, const ArenaMemory& arenas,
                         int64_t peak_resident_bytes) {
-  std::string table = absl::StrFormat("  %-14s %18s %18s %12s\n", "memory (bytes)", "planned",
-                                      "allocated", "difference");
+  std::string table = absl::StrFormat("  %-14s %18s %18s %18s %12s\n", "memory (bytes)", "planned",
+                                      "mapped", "resident", "difference");
   int64_t planned = 0;
-  int64_t allocated = 0;
+  DeviceMemory sum;
   for (int kind = 0; kind < kMemoryKindCount; ++kind) {
     table += Row(MemoryKindName(static_cast<MemoryKind>(kind)), rank_class.arena_bytes[kind],
-                 allocated_bytes[kind]);
+                 arenas[kind]);
     planned += rank_class.arena_bytes[kind];
-    allocated += allocated_bytes[kind];
+    sum.mapped_bytes += arenas[kind].mapped_bytes;
+    sum.resident_bytes += arenas[kind].resident_bytes;
   }
-  table += Row("all arenas", planned, allocated);
-  absl::StrAppendFormat(&table, "  %-14s %18s %18d\n", "resident peak", "", peak_resident_bytes);
+  table += Row("all arenas", planned, sum);
+  absl::StrAppendFormat(&table, "  %-14s %18s %18s %18d\n", "process peak", "", "",
+                        peak_resident_bytes);
+  absl::StrAppendFormat(&table, "  %-14s %18s %18s %18d\n", "beside arenas", "", "",
+                        peak_resident_bytes - sum.resident_bytes);
   return table;
 }
 

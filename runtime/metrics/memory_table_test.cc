@@ -1,6 +1,5 @@
 #include "runtime/metrics/memory_table.h"
 
-#include <array>
 #include <cstdint>
 #include <string>
 
@@ -10,17 +9,22 @@
 namespace planc {
 namespace {
 
-TEST(MemoryTableTest, PlannedAgainstAllocated) {
+TEST(MemoryTableTest, PlannedAgainstMappedAndResident) {
   RankClass rank_class;
   rank_class.arena_bytes = {100, 200, 300, 0, 0, 0, 0};
-  const std::array<int64_t, kMemoryKindCount> allocated = {100, 264, 300, 0, 0, 0, 0};
-  const std::string table = MemoryTable(rank_class, allocated, 12345);
-  EXPECT_THAT(table, testing::HasSubstr(
-                         "  gradients                     200                264           64\n"));
-  EXPECT_THAT(table, testing::HasSubstr(
-                         "  all arenas                    600                664           64\n"));
-  EXPECT_THAT(table,
-              testing::HasSubstr("  resident peak                                  12345\n"));
+  ArenaMemory arenas{};
+  arenas[0] = {100, 100};
+  arenas[1] = {264, 164};
+  arenas[2] = {300, 300};
+  const std::string table = MemoryTable(rank_class, arenas, 12345);
+  EXPECT_THAT(table, testing::HasSubstr("  gradients                     200                264"
+                                        "                164           64\n"));
+  EXPECT_THAT(table, testing::HasSubstr("  all arenas                    600                664"
+                                        "                564           64\n"));
+  EXPECT_THAT(table, testing::HasSubstr("  process peak                                          "
+                                        "            12345\n"));
+  EXPECT_THAT(table, testing::HasSubstr("  beside arenas                                         "
+                                        "            11781\n"));
 }
 
 TEST(MemoryTableTest, ThisProcessHasResidentMemory) { EXPECT_GT(PeakResidentBytes(), 1 << 16); }

@@ -18,7 +18,7 @@ struct StepMetrics {
   double step_seconds = 0;       // mean since the previous row
   double tokens_per_second = 0;  // of the whole job
   std::optional<double> mfu;     // share of the device's peak FLOP/s; nothing where none is known
-  int64_t memory_bytes = 0;      // arenas of rank 0
+  int64_t memory_bytes = 0;      // arenas of rank 0, as planned
   int64_t resident_bytes = 0;    // peak resident memory of rank 0's process
   // Of checkpoints, since the previous row; not part of step_seconds.
   std::optional<double> checkpoint_stall_seconds;  // taken from the step loop

@@ -11,10 +11,12 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "kernels/instruction_set.h"
 #include "runtime/device/host_device.h"
+#include "runtime/metrics/memory_table.h"
 #include "runtime/step/allocation_guard.h"
 #include "runtime/step/allocation_scope.h"
 #include "runtime/step/profile_trace.h"
@@ -86,14 +88,60 @@ TEST(RunProgram, WithoutInstructionsNothingRuns) {
   EXPECT_TRUE(std::isnan(rank.session->Loss())) << "the plan has no loss";
 }
 
-TEST(RunProgram, AllocatesExactlyTheArenas) {
+TEST(RunProgram, MapsTheArenasInWholePages) {
   TestPlan test;
   test.AddBuffer("weight", MemoryKind::kWeights, DType::kF32, 3, 2);
   test.AddBuffer("x", kActivations, DType::kBF16, 100, 3);
   const Rank rank(test.Finish(), 0, nullptr);
-  EXPECT_EQ(rank.session->AllocatedBytes(MemoryKind::kWeights), 2 * 64);
-  EXPECT_EQ(rank.session->AllocatedBytes(kActivations), 3 * 256);
-  EXPECT_EQ(rank.session->AllocatedBytes(MemoryKind::kGradients), 0);
+  EXPECT_EQ(rank.session->rank_class().arena_bytes[static_cast<int>(MemoryKind::kWeights)], 2 * 64);
+  EXPECT_EQ(rank.session->rank_class().arena_bytes[static_cast<int>(kActivations)], 3 * 256);
+  EXPECT_EQ(rank.session->ArenaMemory(MemoryKind::kWeights).mapped_bytes, 4096);
+  EXPECT_EQ(rank.session->ArenaMemory(kActivations).mapped_bytes, 4096);
+  EXPECT_EQ(rank.session->ArenaMemory(MemoryKind::kGradients).mapped_bytes, 0);
+}
+
+// A device that takes more than it is asked for.
+class GreedyDevice : public Device {
+ public:
+  static constexpr int64_t kMore = int64_t{3} << 20;
+
+  std::string name() const override { return "greedy"; }
+  absl::StatusOr<void*> Allocate(int64_t bytes) override {
+    return host_->Allocate(bytes == 0 ? 0 : bytes + kMore);
+  }
+  void Release(void* memory) override { host_->Release(memory); }
+  DeviceMemory Measure(const void* memory) override { return host_->Measure(memory); }
+  absl::Status CopyToHost(const void* from, void* to, int64_t bytes) override {
+    return host_->CopyToHost(from, to, bytes);
+  }
+  absl::Status CopyFromHost(const void* from, void* to, int64_t bytes) override {
+    return host_->CopyFromHost(from, to, bytes);
+  }
+  absl::StatusOr<std::unique_ptr<DeviceStream>> CreateStream(const std::string& name,
+                                                             std::function<void()> body) override {
+    return host_->CreateStream(name, std::move(body));
+  }
+
+ private:
+  std::unique_ptr<Device> host_ = CreateHostDevice();
+};
+
+TEST(RunProgram, ADeviceThatMapsMoreThanItIsAskedForIsSeen) {
+  TestPlan test;
+  test.AddBuffer("x", kActivations, DType::kF32, 1024);
+  const Plan& plan = test.Finish();
+  GreedyDevice device;
+  const auto session =
+      Session::Create(plan, 0, /*threads=*/1, host::InstructionSet::kAvx2, &device, nullptr);
+  ASSERT_TRUE(session.ok()) << session.status();
+  ArenaMemory arenas{};
+  for (int kind = 0; kind < kMemoryKindCount; ++kind) {
+    arenas[kind] = (*session)->ArenaMemory(static_cast<MemoryKind>(kind));
+  }
+  EXPECT_EQ(arenas[static_cast<int>(kActivations)].mapped_bytes, 4096 + GreedyDevice::kMore);
+  EXPECT_THAT(MemoryTable((*session)->rank_class(), arenas, 0),
+              HasSubstr("  activations                  4096            3149824            3149824"
+                        "      3145728\n"));
 }
 
 // c = a b on the compute stream, summed over both ranks on the dp stream, d = c + c on compute: in

@@ -144,20 +144,13 @@ absl::Status Session::BindGroup(const Instruction& instruction, PreparedInstruct
   return absl::OkStatus();
 }
 
-int64_t Session::AllocatedBytes(MemoryKind kind) const {
-  return arenas_[static_cast<int>(kind)]->bytes();
+DeviceMemory Session::ArenaMemory(MemoryKind kind) const {
+  return arenas_[static_cast<int>(kind)]->Measure();
 }
 
 void* Session::Address(int buffer, int64_t slot) const {
   const Buffer& found = plan_.buffers[buffer];
   return tables_.pool_memory[found.pool] + slot * plan_.pools[found.pool].stride + found.offset;
-}
-
-int Session::FindBuffer(const std::string& name) const {
-  for (size_t i = 0; i < plan_.buffers.size(); ++i) {
-    if (plan_.buffers[i].name == name) return static_cast<int>(i);
-  }
-  return -1;
 }
 
 double Session::ReadScalar(int buffer) const {

@@ -48,13 +48,11 @@ class Session {
   const RankClass& rank_class() const { return *rank_class_; }
   Groups* groups() const { return groups_; }
 
-  // Bytes of the arena of `kind`: exactly RankClass::arena_bytes.
-  int64_t AllocatedBytes(MemoryKind kind) const;
+  // What the arena of `kind`, for which the plan has RankClass::arena_bytes, takes of the device.
+  DeviceMemory ArenaMemory(MemoryKind kind) const;
 
   // Start of a buffer in slot `slot` of its pool.
   void* Address(int buffer, int64_t slot = 0) const;
-  // Index of the buffer called `name`, or -1.
-  int FindBuffer(const std::string& name) const;
 
   // Scalars of the last step or eval program: mean losses over the global batch, and the gradient
   // norm before clipping. NaN when the plan has no such scalar.
