@@ -45,8 +45,9 @@ template <typename Work>
 void ForEachKvHead(const AttentionShape& shape, int64_t bytes_per_thread,
                    const KernelContext& context, const Work& work) {
   const int64_t heads = shape.batch * shape.kv_heads;
-  const int64_t active = ActiveThreads(shape, context.threads);
-  CHECK_GE(static_cast<int64_t>(context.workspace_bytes), active * bytes_per_thread);
+  const int64_t shares = static_cast<int64_t>(context.workspace_bytes) / bytes_per_thread;
+  CHECK_GE(shares, 1) << "the workspace is too small for one thread";
+  const int64_t active = std::min(ActiveThreads(shape, context.threads), shares);
   // Share i computes a fixed range of heads. All threads of the context form the team, busy or
   // not: OpenMP reuses a team as long as its size stays the same.
   const auto share = [&](int64_t i) {

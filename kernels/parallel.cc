@@ -6,8 +6,10 @@ void ParallelFor(int threads, int64_t items, int64_t grain,
                  absl::FunctionRef<void(int64_t begin, int64_t end)> body) {
   if (items <= 0) return;
   const int64_t ranges = std::clamp<int64_t>(items / std::max<int64_t>(1, grain), 1, threads);
+  // All threads form the team, also those that get no range: when a team's size changes, OpenMP
+  // ends threads, starts others and allocates.
   if (ranges == 1) return body(0, items);
-#pragma omp parallel for num_threads(static_cast <int>(ranges)) schedule(static, 1)
+#pragma omp parallel for num_threads(threads) schedule(static, 1)
   for (int64_t range = 0; range < ranges; ++range) {
     body(items * range / ranges, items * (range + 1) / ranges);
   }

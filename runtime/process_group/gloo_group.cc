@@ -15,6 +15,7 @@
 #include "runtime/process_group/gloo_mesh.h"
 #include "runtime/process_group/group_checks.h"
 #include "runtime/process_group/lost_peer_watch.h"
+#include "runtime/step/allocation_scope.h"
 #include "schemas/status.h"
 
 namespace planc {
@@ -118,6 +119,7 @@ class GlooGroup : public ExchangeGroup {
       if (begin < region.base || begin + bytes > region.base + region.bytes) continue;
       gloo::transport::UnboundBuffer* const buffer = region.buffers[peer].get();
       try {
+        const ScopedAllocationScope library(AllocationScope::kLibrary);
         if (is_send) {
           buffer->send(static_cast<int>(peer), slots_[peer].send++, begin - region.base, bytes);
         } else {
@@ -134,6 +136,7 @@ class GlooGroup : public ExchangeGroup {
 
   // False when the group was aborted or WakeFromLostPeer came. Throws what gloo throws.
   static bool WaitFor(Posted* message, std::chrono::milliseconds time) {
+    const ScopedAllocationScope library(AllocationScope::kLibrary);
     message->done = message->is_send ? message->buffer->waitSend(nullptr, time)
                                      : message->buffer->waitRecv(nullptr, time);
     return message->done;

@@ -13,6 +13,7 @@
 #include "runtime/process_group/exchange_group.h"
 #include "runtime/process_group/group_checks.h"
 #include "runtime/process_group/memory_store.h"
+#include "runtime/step/allocation_scope.h"
 #include "schemas/status.h"
 
 namespace planc {
@@ -155,6 +156,7 @@ class LoopbackGroup : public ExchangeGroup {
 
  private:
   absl::Status Post(int64_t from, int64_t to, void* data, int64_t bytes) {
+    const ScopedAllocationScope library(AllocationScope::kLibrary);
     PLANC_RETURN_IF_ERROR(memory_.Check(membership(), operation_, data, bytes));
     channel_->Post({from, to, static_cast<uint8_t*>(data), bytes}, from == membership().index);
     return absl::OkStatus();
@@ -166,6 +168,7 @@ class LoopbackGroup : public ExchangeGroup {
   }
 
   absl::Status Wait(bool sends_too) {
+    const ScopedAllocationScope library(AllocationScope::kLibrary);
     std::vector<int64_t> lost;
     const auto stop = [this](const std::vector<int64_t>& awaited) {
       Await(awaited.front());

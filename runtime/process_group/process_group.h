@@ -30,7 +30,8 @@ struct GroupMembership {
 // bf16 in f32 and rounded once. A maximum is NaN when any input is NaN. Other dtypes are
 // InvalidArgument.
 //
-// Memory given to a call must lie in registered memory. No call allocates memory of ours.
+// Memory given to a call must lie in registered memory. Calls allocate nothing, but for Gloo (TCP),
+// which keeps books of each message on the heap.
 //
 // Errors: Unavailable (a peer is gone), DeadlineExceeded (a peer did not come in time) and Aborted
 // name the group, its ranks, the operation and, where known, the peer. They are final: every later

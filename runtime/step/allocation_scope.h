@@ -3,12 +3,12 @@
 
 namespace planc {
 
-// On whose behalf the calling thread runs, for the test hook that counts heap allocations
+// On whose behalf the calling thread runs, for the test hook that counts allocations
 // (allocation_guard.h). Costs two writes to thread-local memory where it is used.
 enum class AllocationScope {
   kOutside,  // not inside a program: may allocate
   kStep,     // our code carrying out a program: must not allocate
-  kLibrary,  // inside Gloo or oneDNN, which may allocate by themselves
+  kLibrary,  // the same inside Gloo, which allocates for each message, or in wires of tests
 };
 
 // The scope of the calling thread.

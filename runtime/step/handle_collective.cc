@@ -1,14 +1,12 @@
 // Handlers of collectives: gradient sync, parameter gathers and tensor-parallel reductions.
 #include "absl/status/status.h"
 #include "runtime/process_group/process_group.h"
-#include "runtime/step/allocation_scope.h"
 #include "runtime/step/handlers.h"
 #include "runtime/step/op_view.h"
 
 namespace planc {
 
 absl::Status HandleAllReduce(const PreparedInstruction& instruction, StepContext& context) {
-  const ScopedAllocationScope library(AllocationScope::kLibrary);
   const OpView<Opcode::kAllReduce> op(instruction, context);
   return instruction.group->AllReduce(
       op.Operand<"x">(), op.Integer<"count">(), op.TypeOf<"x">(),
@@ -16,7 +14,6 @@ absl::Status HandleAllReduce(const PreparedInstruction& instruction, StepContext
 }
 
 absl::Status HandleReduceScatter(const PreparedInstruction& instruction, StepContext& context) {
-  const ScopedAllocationScope library(AllocationScope::kLibrary);
   const OpView<Opcode::kReduceScatter> op(instruction, context);
   return instruction.group->ReduceScatter(op.Operand<"x">(), op.Operand<"y">(),
                                           op.Integer<"count">(), op.TypeOf<"x">(),
@@ -24,7 +21,6 @@ absl::Status HandleReduceScatter(const PreparedInstruction& instruction, StepCon
 }
 
 absl::Status HandleAllGather(const PreparedInstruction& instruction, StepContext& context) {
-  const ScopedAllocationScope library(AllocationScope::kLibrary);
   const OpView<Opcode::kAllGather> op(instruction, context);
   return instruction.group->AllGather(op.Operand<"x">(), op.Operand<"y">(), op.Integer<"count">(),
                                       op.TypeOf<"x">());

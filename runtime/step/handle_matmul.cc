@@ -2,7 +2,6 @@
 #include "absl/status/status.h"
 #include "kernels/elementwise.h"
 #include "kernels/matmul.h"
-#include "runtime/step/allocation_scope.h"
 #include "runtime/step/handlers.h"
 #include "runtime/step/op_view.h"
 
@@ -11,7 +10,6 @@ namespace {
 
 template <Opcode kOpcode>
 absl::Status RunMatmul(const OpView<kOpcode>& op, host::Matmul* matmul) {
-  const ScopedAllocationScope library(AllocationScope::kLibrary);
   host::KernelContext kernel = op.KernelWithWorkspace();
   matmul->Run(op.template Operand<"a">(), op.template Operand<"b">(), op.template Operand<"c">(),
               kernel);

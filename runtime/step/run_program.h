@@ -41,7 +41,8 @@ class ProgramRunner {
 
   // Runs one program to its end; all streams have drained when it returns. The first error of any
   // stream aborts all streams and process groups, and is returned with program and position; the
-  // runner is then of no further use and returns that error again. Allocates nothing on success.
+  // runner is then of no further use and returns that error again. Allocates nothing on success,
+  // but for what Gloo does with messages between machines.
   absl::Status Run(ProgramKind kind, const ProgramInputs& inputs);
 
  private:

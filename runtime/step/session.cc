@@ -83,14 +83,14 @@ absl::Status Session::PrepareBlocks() {
 }
 
 absl::Status Session::BindResources(const Instruction& instruction, PreparedInstruction* prepared) {
-  const int threads = instruction.stream == Stream::kCompute ? threads_ : 1;
   prepared->instruction_set = instruction_set_;
-  prepared->threads = ThreadsThatFit(plan_, instruction, threads);
-  if (prepared->threads == 0) {
-    const int operand = OperandIndex(instruction.opcode, "workspace");
-    return absl::InternalError(absl::StrCat(
-        "the kernel needs ", Counted(WantedWorkspaceBytes(plan_, instruction, 1), "byte"),
-        " of workspace; the plan gives it ", instruction.operands[operand].bytes));
+  prepared->threads = instruction.stream == Stream::kCompute ? threads_ : 1;
+  const int operand = OperandIndex(instruction.opcode, "workspace");
+  const int64_t needed = NeededWorkspaceBytes(plan_, instruction);
+  if (operand >= 0 && instruction.operands[operand].bytes < needed) {
+    return absl::InternalError(absl::StrCat("the kernel needs ", Counted(needed, "byte"),
+                                            " of workspace; the plan gives it ",
+                                            instruction.operands[operand].bytes));
   }
   switch (TraitsOf(instruction.opcode).kind) {
     case OpcodeKind::kCollective:

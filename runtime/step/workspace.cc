@@ -51,15 +51,15 @@ host::MatmulShape MatmulShapeOf(const Plan& plan, const Instruction& instruction
           .accumulate = instruction.opcode == Opcode::kMatmulAdd};
 }
 
-int64_t WantedWorkspaceBytes(const Plan& plan, const Instruction& instruction, int threads) {
+int64_t NeededWorkspaceBytes(const Plan& plan, const Instruction& instruction) {
   switch (instruction.opcode) {
     case Opcode::kMatmul:
     case Opcode::kMatmulAdd:
       return host::MatmulWorkspaceBytes(MatmulShapeOf(plan, instruction));
     case Opcode::kAttentionForward:
-      return host::AttentionForwardWorkspaceBytes(AttentionShapeOf(instruction), threads);
+      return host::AttentionForwardWorkspaceBytes(AttentionShapeOf(instruction), 1);
     case Opcode::kAttentionBackward:
-      return host::AttentionBackwardWorkspaceBytes(AttentionShapeOf(instruction), threads);
+      return host::AttentionBackwardWorkspaceBytes(AttentionShapeOf(instruction), 1);
     case Opcode::kRmsNormBackward:
     case Opcode::kRmsNormBackwardAdd:
       return static_cast<int64_t>(host::RmsNormBackwardWorkspaceBytes(
@@ -76,14 +76,6 @@ int64_t WantedWorkspaceBytes(const Plan& plan, const Instruction& instruction, i
     default:
       return 0;
   }
-}
-
-int ThreadsThatFit(const Plan& plan, const Instruction& instruction, int threads) {
-  const int operand = OperandIndex(instruction.opcode, "workspace");
-  if (operand < 0) return threads;
-  const int64_t planned = instruction.operands[operand].bytes;
-  while (threads > 0 && WantedWorkspaceBytes(plan, instruction, threads) > planned) --threads;
-  return threads;
 }
 
 }  // namespace planc
