@@ -132,6 +132,14 @@ TEST_F(ReplicaTest, AFlippedBitOfAConstantIsFound) {
                                          "3, which agree")));
 }
 
+// What mesh_equivalence_test shows for fp32.
+TEST_F(ReplicaTest, InBf16ReplicasAreTheSameToo) {
+  for (const MeshCase& mesh_case : AllMeshCases()) {
+    const MeshRun run = RunMesh(CompileMeshCase(mesh_case, {"precision.compute=bf16"}), 3);
+    EXPECT_THAT(run.errors, IsEmpty()) << mesh_case.name;
+  }
+}
+
 // Two of four: nobody can say who is right.
 TEST_F(ReplicaTest, WithoutAMajorityAllAreNamed) {
   const Plan plan = PlanOf("llama_dr2_ds2_z2_tp2");
