@@ -50,7 +50,8 @@ enum class TrainingEnd {
 
 // Trains: carries out the plan as the rank that `launch` says, from step 0 or from a checkpoint, to
 // the last step or until a signal asks to stop. Every rank of the job calls it. A checkpoint that
-// the disk refuses is reported and the run goes on; it is an error when the last one is refused.
+// the disk refuses is reported and the run goes on; it is an error when the last one is refused, or
+// checkpoint.max_failed_saves in a row. Replicas that differ and a state that is not finite end it.
 // REQUIRES: VerifyPlan finds nothing wrong with `plan`.
 // Errors: Cancelled when a signal came before the first step; see runtime/step/faults.h. No error
 // leaves a rank waiting: its groups are closed, so the other ranks fail too.

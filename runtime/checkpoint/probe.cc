@@ -21,7 +21,7 @@
 namespace planc {
 namespace {
 
-constexpr char kFolder[] = "probe.tmp";
+constexpr char kFolder[] = "probe";
 constexpr size_t kProbeBytes = 4096;  // a block: what a quota counts
 
 std::string Mebibytes(int64_t bytes) {

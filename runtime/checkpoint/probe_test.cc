@@ -102,8 +102,8 @@ TEST_F(ProbeTest, LeavesNothingBehind) {
   EXPECT_TRUE(Probe().ok()) << Probe();
   EXPECT_TRUE(IsEmpty());
   // What one that was killed left is no hindrance.
-  fs::create_directories(saves_.directory + "/probe.tmp");
-  std::ofstream(saves_.directory + "/probe.tmp/rank-0") << "old";
+  fs::create_directories(saves_.directory + "/probe");
+  std::ofstream(saves_.directory + "/probe/rank-0") << "old";
   EXPECT_TRUE(Probe().ok()) << Probe();
   EXPECT_TRUE(IsEmpty());
 }
@@ -129,7 +129,7 @@ TEST_F(ProbeTest, EveryCallThatASaveMakesIsTriedOut) {
 TEST_F(ProbeTest, AllRanksMustSeeTheSameFolder) {
   const std::string other = saves_.directory + "_of_rank_3";
   fs::remove_all(other);
-  fs::create_directories(other + "/probe.tmp");
+  fs::create_directories(other + "/probe");
   const absl::Status found = OnAllRanks(plan_, [&](int64_t rank, Agreement& agreement) {
     SavesToCome saves = saves_;
     if (rank == 3) saves.directory = other;

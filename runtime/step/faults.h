@@ -8,8 +8,8 @@
 namespace planc {
 
 // Why a run ends early, by status code; the codes survive WithContext:
-//   OutOfRange                      loss or gradient norm is infinite or NaN
-//   InvalidArgument, DataLoss       bad data or a damaged checkpoint
+//   OutOfRange                      loss, gradient norm, a weight or a moment is infinite or NaN
+//   InvalidArgument, DataLoss       bad data, a damaged checkpoint, or replicas that differ
 //   Unavailable, DeadlineExceeded   a peer was lost, or nothing moved until the deadline
 //   Aborted                         another stream of this rank failed first
 // Anything else is an internal error. A fault that is attached (schemas/fault.h) comes first: that

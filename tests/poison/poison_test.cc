@@ -98,7 +98,7 @@ TEST(PoisonTest, APlaceForCheckpointsThatCannotBeUsedIsFoundBeforeTheFirstStep) 
     std::filesystem::remove(run.folder() + "/saved");
     // It is left as it was found.
     EXPECT_EQ(run.Run({"run", "job.yaml"}), 0) << run.Output();
-    EXPECT_FALSE(std::filesystem::exists(run.folder() + "/saved/probe.tmp"));
+    EXPECT_FALSE(std::filesystem::exists(run.folder() + "/saved/probe"));
   }
 }
 
