@@ -13,6 +13,7 @@
 #include "runtime/checkpoint/probe.h"
 #include "runtime/checkpoint/resume.h"
 #include "runtime/checkpoint/run_checkpoints.h"
+#include "runtime/checkpoint/watched_file_system.h"
 #include "runtime/data/mapped_file.h"
 #include "runtime/launch/signals.h"
 #include "schemas/status.h"
@@ -29,6 +30,11 @@ absl::Status StopHere() {
 // Nothing where it is what the job says.
 std::optional<std::string> InsteadOf(const Plan& plan, const RunStart& run) {
   return run.resume == plan.job.checkpoint().resume() ? std::nullopt : std::optional(run.resume);
+}
+
+// Told of calls to storage; may be null.
+StorageWatch* StorageOf(const Session& session) {
+  return session.groups() == nullptr ? nullptr : session.groups()->storage();
 }
 
 // What the run left behind when it went back is set aside once the checkpoint is loaded, and before
@@ -95,7 +101,7 @@ SaveOptions SaveOptionsOf(const RunOptions& options, const RunStart& run, const 
   save.instruction_set = session.instruction_set();
   save.versions = options.versions;
   save.run_id = run.id;
-  if (session.groups() != nullptr) save.storage = session.groups()->storage();
+  save.storage = StorageOf(session);
   save.keep_proven = true;
   save.branch = static_cast<int64_t>(run.points.size());
   if (session.rank() == 0) {
@@ -144,7 +150,9 @@ absl::StatusOr<int64_t> PrepareState(const Session& session, ProgramRunner* runn
   PLANC_RETURN_IF_ERROR(agreement.AllOk(StopHere()));
   const SavesToCome saves = {CheckpointDirectory(plan, base), run.id, resumed.value_or(0),
                              EndStep(plan, options)};
-  PLANC_RETURN_IF_ERROR(ProbeDirectory(plan, session.rank(), saves, agreement));
+  const HostFileSystem host;
+  const WatchedFileSystem files(host, StorageOf(session), StorageUse::kForeground);
+  PLANC_RETURN_IF_ERROR(ProbeDirectory(plan, session.rank(), saves, agreement, files));
   PLANC_RETURN_IF_ERROR(agreement.AllOk(report->OpenFiles(run.id, resumed.value_or(0))));
   PLANC_RETURN_IF_ERROR(runner->Run(ProgramKind::kPublish, ProgramInputs{}));
   return resumed.value_or(0);

@@ -126,7 +126,8 @@ class Probe {
                          Mebibytes(size.total_bytes), " will lie here, ", Mebibytes(missing),
                          ", and ", Mebibytes(free), " are free: make room, lower checkpoint.keep (",
                          plan_.job.checkpoint().keep(),
-                         ", and one while it is written), or name another checkpoint.directory")),
+                         "; at least two stay, and one more while it is written), or name another "
+                         "checkpoint.directory")),
                      Fault::kEnvironment);
   }
 
@@ -161,7 +162,10 @@ int64_t CountSaves(const Plan& plan, const SavesToCome& saves) {
 int64_t MissingCheckpointBytes(const Plan& plan, const SavesToCome& saves) {
   const int64_t to_come = CountSaves(plan, saves);
   if (to_come == 0) return 0;
-  const int64_t most = plan.job.checkpoint().keep() + 1 - CountOwn(saves);
+  // A run keeps at least two, of which one is proven (SaveOptions::keep_proven), and writes the
+  // next one before it removes one.
+  const int64_t kept = std::max<int64_t>(plan.job.checkpoint().keep(), 2);
+  const int64_t most = kept + 1 - CountOwn(saves);
   return std::clamp<int64_t>(most, 1, to_come) * CheckpointSizeOf(plan).total_bytes;
 }
 
