@@ -297,6 +297,22 @@ class SpokenRun {
   std::unique_ptr<OwnedRun> run_;
 };
 
+// Every rank, so that all end with the same code; those of the local launcher were checked for.
+int CheckResume(const LoadedPlan& loaded, const LaunchConfig& launch, RunArguments* arguments,
+                std::ostream& err) {
+  RunOptions& options = arguments->options;
+  const bool automatic =
+      options.resume_from.value_or(loaded.plan.job.checkpoint().resume()) == "auto";
+  // A fresh run has moved what `auto` would find aside by then.
+  if (launch.source == LaunchSource::kLocal || (arguments->fresh && automatic)) return kExitOk;
+  // A launcher's restart does not look for what its first start was told to begin from.
+  const RunRequest request = RequestOf(loaded, options, launch, arguments->fresh);
+  std::optional<std::string> own = "auto";
+  return CheckResumeBeforeRun(arguments->input, loaded, options.base_directory,
+                              GoesOnByItself(loaded.plan, request) ? &own : &options.resume_from,
+                              err);
+}
+
 }  // namespace
 
 int RunRun(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
@@ -323,18 +339,8 @@ int RunRun(const std::vector<std::string>& args, std::ostream& out, std::ostream
     return kExitJobError;
   }
 
-  // Every rank, so that all end with the same code; those of the local launcher were checked for.
-  // A fresh run has moved what `auto` would find aside by then.
-  const bool automatic = options.resume_from.value_or(plan.job.checkpoint().resume()) == "auto";
-  if (launch->source != LaunchSource::kLocal && !(arguments->fresh && automatic)) {
-    // A launcher's restart does not look for what its first start was told to begin from.
-    const RunRequest request = RequestOf(loaded, options, *launch, arguments->fresh);
-    std::optional<std::string> own = "auto";
-    const int resumable =
-        CheckResumeBeforeRun(arguments->input, loaded, options.base_directory,
-                             GoesOnByItself(plan, request) ? &own : &options.resume_from, err);
-    if (resumable != kExitOk) return resumable;
-  }
+  const int resumable = CheckResume(loaded, *launch, &*arguments, err);
+  if (resumable != kExitOk) return resumable;
 
   // Before anything is allocated: here for the ranks that this process starts, else by one rank of
   // each machine once all are there.

@@ -31,9 +31,7 @@ bool IsDamage(const absl::Status& status) {
   return absl::IsDataLoss(status) || absl::IsNotFound(status);
 }
 
-bool IsUnfit(const absl::Status& status) {
-  return IsDamage(status) || absl::IsOutOfRange(status);
-}
+bool IsUnfit(const absl::Status& status) { return IsDamage(status) || absl::IsOutOfRange(status); }
 
 bool IsAbsence(int error) { return error == ENOENT || error == ENOTDIR; }
 
