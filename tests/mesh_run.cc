@@ -1,5 +1,6 @@
 #include "tests/mesh_run.h"
 
+#include <cmath>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -7,7 +8,6 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "kernels/instruction_set.h"
 #include "runtime/checkpoint/control_agreement.h"
 #include "runtime/checkpoint/resume.h"
 #include "runtime/checkpoint/save.h"
@@ -49,16 +49,54 @@ class PatternTokens : public TokenSource {
   const Plan& plan_;
 };
 
+// Tokens of an evaluation; collects the losses of a microbatch's tokens when the next one begins.
+class TokenLosses : public TokenSource {
+ public:
+  TokenLosses(const Session& session, TokenSource* tokens, std::vector<double>* losses)
+      : session_(session), tokens_(*tokens), losses_(*losses) {
+    for (const Block& block : session.plan().blocks) {
+      for (const Instruction& instruction : block.instructions) {
+        if (instruction.opcode == Opcode::kLossForward) loss_ = &instruction;
+      }
+    }
+  }
+  absl::Status LoadTokens(const MicrobatchPosition& position, int32_t* tokens) override {
+    if (position.microbatch > 0) Collect();
+    return tokens_.LoadTokens(position, tokens);
+  }
+  absl::Status LoadTargets(const MicrobatchPosition& position, int32_t* targets) override {
+    return tokens_.LoadTargets(position, targets);
+  }
+
+  // loss_forward reads the maximum of each token's logits, then a pair: the sum of the exponentials
+  // of logits minus maximum, and the target's logit.
+  void Collect() const {
+    if (loss_ == nullptr) return;
+    const auto* max = static_cast<const float*>(session_.Address(loss_->operands[0].buffer));
+    const auto* pair = static_cast<const float*>(session_.Address(loss_->operands[1].buffer));
+    for (int64_t row = 0; row < loss_->integers[0]; ++row) {
+      losses_.push_back(std::log(double{pair[2 * row]}) + max[row] - pair[2 * row + 1]);
+    }
+  }
+
+ private:
+  const Session& session_;
+  TokenSource& tokens_;
+  std::vector<double>& losses_;
+  const Instruction* loss_ = nullptr;
+};
+
 enum class State { kMaster, kFirstMoment };
 
 // Runs every rank and collects what the test compares.
 class MeshRunner {
  public:
-  MeshRunner(const Plan& plan, int steps, const std::string& directory, const TouchState& touch)
+  MeshRunner(const Plan& plan, int steps, const std::string& directory,
+             const MeshRunOptions& options)
       : plan_(plan),
         steps_(steps),
         directory_(directory),
-        touch_(touch),
+        options_(options),
         world_size_(plan.mesh.WorldSize()) {
     run_.memory.resize(world_size_);
     run_.losses.resize(steps);
@@ -85,7 +123,7 @@ class MeshRunner {
     PLANC_ASSIGN_OR_RETURN(Groups groups, ConnectLoopbackGroups(plan_, rank, &world_));
     PLANC_ASSIGN_OR_RETURN(
         const std::unique_ptr<Session> session,
-        Session::Create(plan_, rank, 1, host::InstructionSet::kAvx2, device.get(), &groups));
+        Session::Create(plan_, rank, 1, options_.instruction_set, device.get(), &groups));
     for (int kind = 0; kind < kMemoryKindCount; ++kind) {
       run_.memory[rank][kind] = session->ArenaMemory(static_cast<MemoryKind>(kind));
     }
@@ -98,6 +136,13 @@ class MeshRunner {
     PLANC_RETURN_IF_ERROR(runner->Run(ProgramKind::kPublish, {}));
     PatternTokens tokens(plan_);
     ReplicaCheck replicas(*session, &groups.control(), "");
+    if (options_.token_losses) {
+      TokenLosses losses(*session, &tokens, &run_.token_losses);
+      ProgramInputs inputs;
+      inputs.tokens = &losses;
+      PLANC_RETURN_IF_ERROR(runner->Run(ProgramKind::kEval, inputs));
+      losses.Collect();
+    }
     for (int step = first; step < steps_; ++step) {
       const ProgramInputs inputs = {step, HyperParametersOf(plan_.job, step), &tokens, false};
       PLANC_RETURN_IF_ERROR(runner->Run(ProgramKind::kStep, inputs));
@@ -105,7 +150,7 @@ class MeshRunner {
         run_.losses[step] = session->Loss();
         run_.grad_norms[step] = session->GradNorm();
       }
-      if (touch_ != nullptr) touch_(*session, step + 1);
+      if (options_.touch != nullptr) options_.touch(*session, step + 1);
       PLANC_RETURN_IF_ERROR(replicas.Compare(step + 1));
       PLANC_RETURN_IF_ERROR(SaveIfDue(rank, *session, step + 1, agreement));
       if (step > first) continue;
@@ -183,7 +228,7 @@ class MeshRunner {
   const Plan& plan_;
   const int steps_;
   const std::string directory_;
-  const TouchState touch_;
+  const MeshRunOptions& options_;
   const int64_t world_size_;
   LoopbackWorld world_;
   std::mutex mutex_;
@@ -199,8 +244,8 @@ int32_t PatternToken(int64_t step, int64_t sequence, int64_t position) {
 }
 
 MeshRun RunMesh(const Plan& plan, int steps, const std::string& directory,
-                const TouchState& touch) {
-  return MeshRunner(plan, steps, directory, touch).Run();
+                const MeshRunOptions& options) {
+  return MeshRunner(plan, steps, directory, options).Run();
 }
 
 }  // namespace planc

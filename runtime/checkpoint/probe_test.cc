@@ -180,7 +180,7 @@ TEST_F(ProbeTest, TooLittleRoomIsSaidWithTheBytes) {
   EXPECT_EQ(FaultOf(found), Fault::kEnvironment);
   EXPECT_THAT(std::string(found.message()),
               AllOf(HasSubstr(saves_.directory), HasSubstr("3 more checkpoints of 0.006454 MiB"),
-                    HasSubstr("0.01936 MiB are free"), HasSubstr("checkpoint.keep (2,")));
+                    HasSubstr("0.01936 MiB are free"), HasSubstr("checkpoint.keep (2;")));
   files.free = -ENOSYS;  // the file system does not say
   EXPECT_TRUE(Probe(files).ok());
 }

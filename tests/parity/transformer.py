@@ -13,6 +13,7 @@ import struct
 import torch
 import torch.nn.functional as F
 
+WITHOUT = ("attention scaling", "causal mask", "SwiGLU gate", "SiLU")
 DTYPES = {"F32": torch.float32, "BF16": torch.bfloat16, "F16": torch.float16}
 
 
@@ -67,12 +68,16 @@ def rotate(x, theta):
     return torch.cat((a * cosine - b * sine, b * cosine + a * sine), dim=-1)
 
 
-def attention(q, k, v):
+def attention(q, k, v, without=()):
     """Causal attention; q [B, heads, S, D], k and v [B, kv_heads, S, D]."""
     groups = q.shape[1] // k.shape[1]
     k = k.repeat_interleave(groups, dim=1)
     v = v.repeat_interleave(groups, dim=1)
-    scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
+    scores = q @ k.transpose(-1, -2)
+    if "attention scaling" not in without:
+        scores = scores / math.sqrt(q.shape[-1])
+    if "causal mask" in without:
+        return scores.softmax(-1) @ v
     sequence = q.shape[-2]
     future = torch.ones(sequence, sequence, dtype=torch.bool).triu(1)
     return scores.masked_fill(future, float("-inf")).softmax(-1) @ v
@@ -83,9 +88,13 @@ def heads_first(x, heads):
 
 
 class Transformer:
-    """A model of one Hugging Face folder. `weights` are leaves that require gradients."""
+    """A model of one Hugging Face folder. `weights` are leaves that require gradients.
 
-    def __init__(self, folder, dtype):
+    `without` may hold the names of modules to leave out, those of WITHOUT.
+    """
+
+    def __init__(self, folder, dtype, without=()):
+        self.without = without
         with open(os.path.join(folder, "config.json"), encoding="utf-8") as file:
             self.config = json.load(file)
         stored = read_safetensors(os.path.join(folder, "model.safetensors"))
@@ -96,9 +105,19 @@ class Transformer:
             return self._gpt2(tokens)
         return self._llama(tokens)
 
+    def losses(self, tokens, targets):
+        """Cross entropy in nats of each token, row after row; tokens and targets are [B, S]."""
+        logits = self.logits(tokens).flatten(0, 1)
+        return F.cross_entropy(logits, targets.flatten(), reduction="none")
+
     def loss(self, tokens, targets):
-        """Mean cross entropy in nats; tokens and targets are [B, S]."""
-        return F.cross_entropy(self.logits(tokens).flatten(0, 1), targets.flatten())
+        """Mean of losses()."""
+        return self.losses(tokens, targets).mean()
+
+    def _swiglu(self, gate, up):
+        if "SwiGLU gate" in self.without:
+            return up
+        return gate * up if "SiLU" in self.without else F.silu(gate) * up
 
     def _llama(self, tokens):
         c, w = self.config, self.weights
@@ -118,10 +137,10 @@ class Transformer:
             if p + "self_attn.q_norm.weight" in w:
                 q = rms_norm(q, w[p + "self_attn.q_norm.weight"], epsilon)
                 k = rms_norm(k, w[p + "self_attn.k_norm.weight"], epsilon)
-            mixed = attention(rotate(q, theta), rotate(k, theta), v)
+            mixed = attention(rotate(q, theta), rotate(k, theta), v, self.without)
             x = x + project(mixed.transpose(1, 2).flatten(-2), "self_attn.o_proj")
             h = rms_norm(x, w[p + "post_attention_layernorm.weight"], epsilon)
-            gated = F.silu(project(h, "mlp.gate_proj")) * project(h, "mlp.up_proj")
+            gated = self._swiglu(project(h, "mlp.gate_proj"), project(h, "mlp.up_proj"))
             x = x + project(gated, "mlp.down_proj")
         x = rms_norm(x, w["model.norm.weight"], epsilon)
         tied = c["tie_word_embeddings"]
@@ -141,7 +160,7 @@ class Transformer:
         for layer in range(c["n_layer"]):
             p = f"transformer.h.{layer}."
             q, k, v = conv1d(norm(x, p + "ln_1"), p + "attn.c_attn").chunk(3, dim=-1)
-            mixed = attention(*(heads_first(t, heads) for t in (q, k, v)))
+            mixed = attention(*(heads_first(t, heads) for t in (q, k, v)), self.without)
             x = x + conv1d(mixed.transpose(1, 2).flatten(-2), p + "attn.c_proj")
             hidden = conv1d(norm(x, p + "ln_2"), p + "mlp.c_fc")
             inner = math.sqrt(2 / math.pi) * (hidden + 0.044715 * hidden**3)

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -57,6 +58,12 @@ void Flip(float* value) {
   std::memcpy(value, &bits, sizeof(bits));
 }
 
+MeshRun RunTouching(const Plan& plan, const std::function<void(const Session&, int)>& touch) {
+  MeshRunOptions options;
+  options.touch = touch;
+  return RunMesh(plan, 3, "", options);
+}
+
 class ReplicaTest : public testing::TestWithParam<std::string> {
  protected:
   static Plan PlanOf(const std::string& name) {
@@ -77,7 +84,7 @@ TEST_P(ReplicaTest, AFlippedBitIsFoundWhereverThereAreReplicas) {
     if (!Holds(plan, rank, unit)) continue;
     const StateKind kind = kAllStateKinds[u % kStateKindCount];
     std::string name;
-    const MeshRun run = RunMesh(plan, 3, "", [&](const Session& session, int done) {
+    const MeshRun run = RunTouching(plan, [&](const Session& session, int done) {
       if (session.rank() != rank || done != 2) return;
       for (const ShardView& shard : session.Shards()) {
         if (shard.unit != static_cast<int>(u)) continue;
@@ -123,7 +130,7 @@ INSTANTIATE_TEST_SUITE_P(Meshes, ReplicaTest,
 // A rotary table is computed once and read in every step.
 TEST_F(ReplicaTest, AFlippedBitOfAConstantIsFound) {
   const Plan plan = PlanOf("llama_ds2_z2_tp2_sp");
-  const MeshRun run = RunMesh(plan, 3, "", [&](const Session& session, int done) {
+  const MeshRun run = RunTouching(plan, [&](const Session& session, int done) {
     const std::vector<Buffer>& buffers = session.plan().buffers;
     const auto found = std::find_if(buffers.begin(), buffers.end(), [](const Buffer& buffer) {
       return buffer.name == "rope_table";
@@ -148,7 +155,7 @@ TEST_F(ReplicaTest, InBf16ReplicasAreTheSameToo) {
 // Two of four: nobody can say who is right.
 TEST_F(ReplicaTest, WithoutAMajorityAllAreNamed) {
   const Plan plan = PlanOf("llama_dr2_ds2_z2_tp2");
-  const MeshRun run = RunMesh(plan, 3, "", [&](const Session& session, int done) {
+  const MeshRun run = RunTouching(plan, [&](const Session& session, int done) {
     if (done != 2 || session.rank() < 4) return;
     for (const ShardView& shard : session.Shards()) Flip(shard.v);
   });
