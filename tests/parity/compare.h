@@ -43,8 +43,8 @@ Distances DistancesBetween(const MeshRun& run, const ParityReference& reference)
 // What rounding in the precision of the case may cause; see compare.cc.
 Distances BoundsOf(const ParityCase& one, const ParityReference& reference);
 
-// How often each distance contains its bound; at most 1 where parity holds. Distances that are not
-// finite contain it infinitely often.
+// Each distance as a multiple of its bound: below 1 where parity holds, infinite where the distance
+// is not finite.
 Distances Excess(const Distances& distances, const Distances& bounds);
 // The largest of them.
 double Largest(const Distances& excess);

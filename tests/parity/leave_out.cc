@@ -33,20 +33,27 @@ std::vector<size_t> Find(const Block& block, const std::set<Opcode>& opcodes) {
   return found;
 }
 
+// Takes an instruction out of a block. What it waited for, the block waits for from its start on;
+// what it recorded is recorded at the block's end.
+void Erase(Block& block, size_t at) {
+  const Instruction gone = block.instructions[at];
+  block.instructions.erase(block.instructions.begin() + static_cast<std::ptrdiff_t>(at));
+  if (block.instructions.empty()) return;
+  std::vector<EventRef>& waits = block.instructions.front().waits;
+  waits.insert(waits.end(), gone.waits.begin(), gone.waits.end());
+  std::vector<EventRef>& records = block.instructions.back().records;
+  records.insert(records.end(), gone.records.begin(), gone.records.end());
+}
+
 bool Drop(Plan& plan, const std::set<Opcode>& opcodes) {
   bool dropped = false;
   for (Block& block : plan.blocks) {
     for (size_t count = Find(block, opcodes).size(); count > 0; --count) {
-      block.instructions.erase(block.instructions.begin() +
-                               static_cast<std::ptrdiff_t>(Find(block, opcodes)[0]));
+      Erase(block, Find(block, opcodes)[0]);
       dropped = true;
     }
   }
   return dropped;
-}
-
-void Erase(Block& block, size_t at) {
-  block.instructions.erase(block.instructions.begin() + static_cast<std::ptrdiff_t>(at));
 }
 
 // Everything in the block that uses `buffer` uses `instead`.
@@ -129,14 +136,7 @@ bool DropFinalNorm(Plan& plan) {
     if (!backs.empty()) {
       const Instruction back = block.instructions[backs[0]];
       Erase(block, backs[0]);
-      // The gradient of the norm's output lies where the output did: only what writes it, the last
-      // product, is to write the norm's instead.
-      for (Instruction& instruction : block.instructions) {
-        if (instruction.opcode == Opcode::kMatmul &&
-            instruction.operands[2].buffer == DyOf(back).buffer) {
-          instruction.operands[2] = DxOf(back);
-        }
-      }
+      Redirect(block, DyOf(back).buffer, DxOf(back));
     }
     Redirect(block, YOf(norm).buffer, norm.operands[0]);
   }
@@ -192,12 +192,13 @@ bool DropOutputBias(Plan& plan) { return DropBias(plan, 1); }
 bool DropUpBias(Plan& plan) { return DropBias(plan, 2); }
 bool DropDownBias(Plan& plan) { return DropBias(plan, 3); }
 
-// Every LayerNorm of a layer adds zeros: `mlp.out`, which is written after it, set to zero.
+// Every LayerNorm of a layer adds zeros: the output of the product after the second norm, which is
+// written whole after both, is set to zero before them.
 bool DropNormBias(Plan& plan) {
   Block& forward = LayerForward(plan);
   if (!Has(forward, Opcode::kLayerNormForward)) return false;
-  const Instruction last_add = forward.instructions[Find(forward, {Opcode::kAdd})[1]];
-  const Operand zeros = last_add.operands[1];
+  const std::vector<size_t> products = Find(forward, {Opcode::kMatmul});
+  const Operand zeros = forward.instructions[products[products.size() - 2]].operands[2];
   for (size_t which = 0; which < 2; ++which) {
     const size_t at = Find(forward, kNormForward)[which];
     Instruction zero;
@@ -225,34 +226,55 @@ bool DropAttention(Plan& plan) {
   return true;
 }
 
-// Whether the table of tokens is that of the logits, too.
-bool Tied(Plan& plan, const Instruction** embedding) {
-  const Block* block = BlockWith(plan, Opcode::kEmbeddingBackward);
-  *embedding = &block->instructions[Find(*block, {Opcode::kEmbeddingBackward})[0]];
-  const Block* head = BlockWith(plan, Opcode::kLossGradient);
-  const Instruction& product = head->instructions[Find(*head, {Opcode::kMatmulAdd})[0]];
-  return product.operands[2].buffer == (*embedding)->operands[2].buffer;
+// The product that adds the logits' part to the gradient of the table of tokens; null where the
+// logits have weights of their own.
+const Instruction* TiedProduct(Plan& plan, Block** head, size_t* at) {
+  const Block* embed = BlockWith(plan, Opcode::kEmbeddingBackward);
+  const Instruction& embedding = embed->instructions[Find(*embed, {Opcode::kEmbeddingBackward})[0]];
+  *head = BlockWith(plan, Opcode::kLossGradient);
+  for (const size_t product : Find(**head, {Opcode::kMatmul, Opcode::kMatmulAdd})) {
+    *at = product;
+    const Instruction& instruction = (*head)->instructions[product];
+    if (instruction.operands[2].buffer == embedding.operands[2].buffer) return &instruction;
+  }
+  return nullptr;
 }
 
 // The table's gradient is that of the logits alone, or that of the embedding alone.
 bool DropTyingOfEmbedding(Plan& plan) {
-  const Instruction* embedding = nullptr;
-  return Tied(plan, &embedding) && Drop(plan, {Opcode::kEmbeddingBackward});
+  Block* head = nullptr;
+  size_t at = 0;
+  return TiedProduct(plan, &head, &at) != nullptr && Drop(plan, {Opcode::kEmbeddingBackward});
 }
 bool DropTyingOfLogits(Plan& plan) {
-  const Instruction* embedding = nullptr;
-  if (!Tied(plan, &embedding)) return false;
-  Block& head = *BlockWith(plan, Opcode::kLossGradient);
-  Erase(head, Find(head, {Opcode::kMatmulAdd})[0]);
+  Block* head = nullptr;
+  size_t at = 0;
+  if (TiedProduct(plan, &head, &at) == nullptr) return false;
+  Erase(*head, at);
   return true;
 }
 
-// Each microbatch's gradient of a matrix replaces that of the ones before.
+// Each microbatch's gradient replaces that of the ones before: where parts of gradients are added
+// up after they were reduced, the sum is set to zero before; else products do not add.
 bool DropAccumulation(Plan& plan) {
+  const bool parts = BlockWith(plan, Opcode::kAccumulate) != nullptr;
   for (Block& block : plan.blocks) {
-    for (Instruction& instruction : block.instructions) {
-      if (instruction.opcode == Opcode::kMatmulAdd) instruction.opcode = Opcode::kMatmul;
+    Instructions changed;
+    for (Instruction instruction : block.instructions) {
+      if (parts && instruction.opcode == Opcode::kAccumulate) {
+        Instruction zero;
+        zero.opcode = Opcode::kZero;
+        zero.operands = {instruction.operands[1]};
+        zero.stream = instruction.stream;
+        zero.waits = instruction.waits;
+        changed.push_back(zero);
+      }
+      if (!parts && instruction.opcode == Opcode::kMatmulAdd) {
+        instruction.opcode = Opcode::kMatmul;
+      }
+      changed.push_back(instruction);
     }
+    block.instructions = changed;
   }
   return true;
 }
@@ -270,7 +292,7 @@ bool DecayEverything(Plan& plan) {
   for (Block& block : plan.blocks) {
     for (const size_t at : Find(block, {Opcode::kAdamw, Opcode::kAdamwCast})) {
       std::vector<int64_t>& integers = block.instructions[at].integers;
-      integers[1] = integers[0];
+      integers[1] = integers[0] * plan.mesh[Axis::kDpShard];
     }
   }
   return true;

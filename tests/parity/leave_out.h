@@ -18,7 +18,7 @@ struct LeftOut {
   bool (*apply)(Plan& plan) = nullptr;
 };
 
-// All of them. Plans of one rank.
+// All of them.
 std::vector<LeftOut> AllLeftOut();
 
 // Every instruction of the step program whose loss the parity of one step can show: its kernels on

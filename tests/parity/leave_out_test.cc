@@ -28,7 +28,7 @@ class LeaveOut : public testing::TestWithParam<ParityCase> {
     bounds_ = BoundsOf(GetParam(), reference_);
   }
 
-  // How often a run of `plan` contains the bounds; a run that ends with an error is seen, too.
+  // How many times its bounds a run of `plan` is off; a run that ends with an error, infinitely.
   Distances ExcessOf(const Plan& plan) const {
     const MeshRun run = RunParityCase(GetParam(), plan);
     if (run.errors.empty()) return Excess(DistancesBetween(run, reference_), bounds_);
@@ -38,7 +38,7 @@ class LeaveOut : public testing::TestWithParam<ParityCase> {
     return infinite;
   }
 
-  // How often a run without a module must contain a bound, at least.
+  // How many times a bound a run without a module must be off, at least.
   static double Factor() { return GetParam().precision == "fp32" ? 1000 : 3; }
 
   Plan plan_;
@@ -46,7 +46,10 @@ class LeaveOut : public testing::TestWithParam<ParityCase> {
   Distances bounds_;
 };
 
-TEST_P(LeaveOut, EveryModuleIsSeen) {
+// On one rank and on eight.
+class LeaveOutModule : public LeaveOut {};
+
+TEST_P(LeaveOutModule, IsSeen) {
   EXPECT_LT(Largest(ExcessOf(plan_)), 1);
   int modules = 0;
   for (const LeftOut& left_out : AllLeftOut()) {
@@ -59,7 +62,9 @@ TEST_P(LeaveOut, EveryModuleIsSeen) {
                 excess.loss, excess.token_losses, excess.gradients.distance,
                 excess.updates.distance);
     EXPECT_GT(Largest(excess), Factor()) << left_out.name;
-    if (left_out.forward) {
+    // The numbers tell, not an error.
+    EXPECT_LT(Largest(excess), std::numeric_limits<double>::infinity()) << left_out.name;
+    if (left_out.forward && GetParam().mesh.empty()) {
       EXPECT_GT(excess.token_losses, Factor()) << left_out.name;
     }
   }
@@ -97,10 +102,14 @@ TEST_P(LeaveOut, EveryInstructionIsSeen) {
     smallest = excess;
     text = name;
   }
-  std::printf("%zu instructions, each left out; the least contains its bound %.1f times (%s)\n",
-              places.size(), smallest, text.c_str());
+  std::printf("%zu instructions, each left out; at least %.1f times a bound (%s)\n", places.size(),
+              smallest, text.c_str());
 }
 
+INSTANTIATE_TEST_SUITE_P(OneRank, LeaveOutModule, testing::ValuesIn(OneRankCases()),
+                         [](const auto& info) { return ParityCaseName(info.param); });
+INSTANTIATE_TEST_SUITE_P(Mesh, LeaveOutModule, testing::ValuesIn(MeshParityCases()),
+                         [](const auto& info) { return ParityCaseName(info.param); });
 INSTANTIATE_TEST_SUITE_P(Models, LeaveOut, testing::ValuesIn(OneRankCases()),
                          [](const auto& info) { return ParityCaseName(info.param); });
 

@@ -58,6 +58,14 @@ Tensors ByPlancNames(const RawTensors& raw) {
   return tensors;
 }
 
+std::vector<ParityCase> CasesNamed(const std::string& name) {
+  std::vector<ParityCase> cases;
+  for (const ParityCase& one : ParityCases()) {
+    if (one.name == name) cases.push_back(one);
+  }
+  return cases;
+}
+
 }  // namespace
 
 std::vector<std::string> ParityFamilies() { return {"llama", "qwen2", "qwen3", "gpt2"}; }
@@ -86,13 +94,8 @@ std::vector<ParityCase> ParityCases() {
   return cases;
 }
 
-std::vector<ParityCase> OneRankCases() {
-  std::vector<ParityCase> cases;
-  for (const ParityCase& one : ParityCases()) {
-    if (one.name == "one_rank_avx2") cases.push_back(one);
-  }
-  return cases;
-}
+std::vector<ParityCase> OneRankCases() { return CasesNamed("one_rank_avx2"); }
+std::vector<ParityCase> MeshParityCases() { return CasesNamed("tp2_pp2_zero2_avx2"); }
 
 std::string ParityCaseName(const ParityCase& one) {
   return absl::StrCat(one.family, "_", one.precision, "_", one.name);

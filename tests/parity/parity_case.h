@@ -29,8 +29,9 @@ std::vector<std::string> ParityFamilies();
 // machine has and that gives bits of its own.
 std::vector<ParityCase> ParityCases();
 
-// Those of one rank on the smallest instruction set, one for each family and precision.
+// Those on the smallest instruction set: on one rank, or on eight.
 std::vector<ParityCase> OneRankCases();
+std::vector<ParityCase> MeshParityCases();
 
 // "llama_bf16_one_rank_avx2", for names of tests and files.
 std::string ParityCaseName(const ParityCase& one);
