@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -12,13 +13,18 @@
 namespace planc {
 namespace {
 
+constexpr uint64_t kMostTasks = 1'000'000'000;  // of one node
+
 absl::Status Malformed(const std::string& list) {
   return absl::InvalidArgumentError(absl::StrCat("malformed host list \"", list, "\""));
 }
 
-bool IsNumber(const std::string& text) {
-  return !text.empty() && text.size() <= 9 &&
-         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+// Digits with any number of zeros in front. Slurm counts in 64 bits, and takes the largest number
+// for an overflow.
+bool ReadNumber(const std::string& text, uint64_t* number) {
+  return !text.empty() &&
+         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; }) &&
+         absl::SimpleAtoi(text, number) && *number < std::numeric_limits<uint64_t>::max();
 }
 
 // Splits at the commas outside brackets.
@@ -43,13 +49,14 @@ absl::StatusOr<std::vector<std::string>> ExpandBracket(const std::string& ranges
   std::vector<std::string> numbers;
   for (const std::string& range : std::vector<std::string>(absl::StrSplit(ranges, ','))) {
     const std::vector<std::string> bounds = absl::StrSplit(range, '-');
-    if (bounds.size() > 2 || !IsNumber(bounds.front()) || !IsNumber(bounds.back())) {
+    uint64_t low = 0;
+    uint64_t high = 0;
+    if (bounds.size() > 2 || !ReadNumber(bounds.front(), &low) ||
+        !ReadNumber(bounds.back(), &high) || high < low || high - low >= kMaximumHosts ||
+        numbers.size() + (high - low) >= kMaximumHosts) {
       return Malformed(ranges);
     }
-    const int64_t low = std::stoll(bounds.front());
-    const int64_t high = std::stoll(bounds.back());
-    if (high < low || numbers.size() + (high - low) >= kMaximumHosts) return Malformed(ranges);
-    for (int64_t number = low; number <= high; ++number) {
+    for (uint64_t number = low; number <= high; ++number) {
       numbers.push_back(absl::StrFormat("%0*d", static_cast<int>(bounds.front().size()), number));
     }
   }
@@ -104,11 +111,13 @@ absl::StatusOr<std::vector<int64_t>> ExpandTaskCounts(const std::string& list) {
     const std::string times =
         open == std::string::npos ? "1" : item.substr(open + 2, item.size() - open - 3);
     const bool closed = open == std::string::npos || (item.size() > open + 3 && item.back() == ')');
-    if (!closed || !IsNumber(count) || !IsNumber(times) ||
-        counts.size() + std::stoull(times) > kMaximumHosts) {
+    uint64_t tasks = 0;
+    uint64_t nodes = 0;
+    if (!closed || !ReadNumber(count, &tasks) || !ReadNumber(times, &nodes) || tasks > kMostTasks ||
+        nodes > kMaximumHosts || counts.size() + nodes > kMaximumHosts) {
       return absl::InvalidArgumentError(absl::StrCat("malformed task counts \"", list, "\""));
     }
-    counts.insert(counts.end(), std::stoull(times), std::stoll(count));
+    counts.insert(counts.end(), nodes, static_cast<int64_t>(tasks));
   }
   return counts;
 }

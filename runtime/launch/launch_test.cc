@@ -204,6 +204,32 @@ TEST(HostlistTest, Expands) {
   EXPECT_THAT(Expand(""), ElementsAre());
 }
 
+// The same: numbers of any width in 64 bits, as cloud providers and serial numbers make them.
+TEST(HostlistTest, ExpandsLongNumbers) {
+  EXPECT_THAT(Expand("n[12345678901-12345678903]"),
+              ElementsAre("n12345678901", "n12345678902", "n12345678903"));
+  EXPECT_THAT(Expand("n[9999999999]"), ElementsAre("n9999999999"));
+  EXPECT_THAT(Expand("n[0000000001-0000000003]"),
+              ElementsAre("n0000000001", "n0000000002", "n0000000003"));
+  EXPECT_THAT(Expand("n[09999999999-10000000001]"),
+              ElementsAre("n09999999999", "n10000000000", "n10000000001"));
+  EXPECT_THAT(Expand("n[00000000000000000001-00000000000000000002]"),
+              ElementsAre("n00000000000000000001", "n00000000000000000002"));
+  EXPECT_THAT(Expand("n[9-000000000011]"), ElementsAre("n9", "n10", "n11"));
+  EXPECT_THAT(Expand("n[4294967295-4294967297]"),
+              ElementsAre("n4294967295", "n4294967296", "n4294967297"));
+  EXPECT_THAT(Expand("n[9223372036854775807-9223372036854775809]"),
+              ElementsAre("n9223372036854775807", "n9223372036854775808", "n9223372036854775809"));
+  EXPECT_THAT(Expand("n1234567890123,m12345678901234567890123"),
+              ElementsAre("n1234567890123", "m12345678901234567890123"));
+  // What Slurm itself cannot count.
+  for (const char* list :
+       {"n[18446744073709551613-18446744073709551615]", "n[123456789012345678901]",
+        "n[1-18446744073709551614]", "n[ 1]", "n[+1]", "n[0x1]"}) {
+    EXPECT_FALSE(ExpandHostlist(list).ok()) << list;
+  }
+}
+
 TEST(HostlistTest, RefusesWhatIsMalformed) {
   for (const char* list : {"n[3-1]", "c[1-3,]", "n[1-2]]", "n[1-3]x", "n[0-99999999]", "n[1-",
                            "n[[1]]", "n[]", "n[a]", "a,,b", "n[1-2-3]"}) {
@@ -214,7 +240,8 @@ TEST(HostlistTest, RefusesWhatIsMalformed) {
 TEST(TaskCountsTest, ExpandsAndRefuses) {
   EXPECT_THAT(*ExpandTaskCounts("2(x3),1"), ElementsAre(2, 2, 2, 1));
   EXPECT_THAT(*ExpandTaskCounts("3,1"), ElementsAre(3, 1));
-  for (const char* list : {"", "x", "2(x", "2(x)", "2(y3)", "2(x3", "2,"}) {
+  for (const char* list : {"", "x", "2(x", "2(x)", "2(y3)", "2(x3", "2,",
+                           "2(x18446744073709551614)", "12345678901", "1(x65536),1"}) {
     EXPECT_FALSE(ExpandTaskCounts(list).ok()) << list;
   }
 }
