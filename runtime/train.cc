@@ -33,7 +33,7 @@ absl::StatusOr<TrainingEnd> Train(const Plan& plan, const LaunchConfig& launch,
   // 2. Process groups: meet the other ranks, which must hold the same plan, and agree on what run
   // it is and where it goes on.
   PLANC_ASSIGN_OR_RETURN(StepPage steps, StepPage::Open(launch.step_page, launch.world_size));
-  PLANC_ASSIGN_OR_RETURN(Groups groups, ConnectGroups(plan, launch, GroupOptionsOf(options)));
+  PLANC_ASSIGN_OR_RETURN(Groups groups, ConnectGroups(plan, launch, GroupOptionsOf(plan, options)));
   ControlAgreement agreement(&groups.control());
   ControlAgreement writers(&groups.background_control(), [&groups] { groups.CancelBackground(); });
   PLANC_ASSIGN_OR_RETURN(const RunStart run, AgreeOnRun(options, &groups, agreement));

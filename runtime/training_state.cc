@@ -75,8 +75,9 @@ int64_t EndStep(const Plan& plan, const RunOptions& options) {
   return std::min(steps, options.stop_after.value_or(steps));
 }
 
-GroupOptions GroupOptionsOf(const RunOptions& options) {
+GroupOptions GroupOptionsOf(const Plan& plan, const RunOptions& options) {
   GroupOptions groups;
+  groups.secret_folder = PathIn(options.base_directory, plan.job.run().directory());
   groups.connect_timeout = options.connect_timeout;
   groups.agreement_timeout = options.agreement_timeout;
   groups.stall_timeout = options.stall.deadline;

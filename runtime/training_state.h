@@ -23,7 +23,7 @@ std::string CheckpointDirectory(const Plan& plan, const std::string& base);
 // Steps done when the run ends.
 int64_t EndStep(const Plan& plan, const RunOptions& options);
 
-GroupOptions GroupOptionsOf(const RunOptions& options);
+GroupOptions GroupOptionsOf(const Plan& plan, const RunOptions& options);
 
 // What run this is, on all ranks: options.run, else what options.begin_run says on rank 0. Shuts
 // the groups down when it is complete. Errors, on all ranks: those of begin_run and of a lost rank.

@@ -23,6 +23,8 @@ namespace {
 constexpr int64_t kFirstSlurmPort = 20000;
 constexpr int64_t kSlurmPorts = 12000;
 
+constexpr size_t kShortestSecret = 16;
+
 LaunchConfig ReadLocal(LaunchReader* reader) {
   LaunchConfig launch;
   launch.source = LaunchSource::kLocal;
@@ -30,7 +32,8 @@ LaunchConfig ReadLocal(LaunchReader* reader) {
   launch.world_size = launch.local_world_size = reader->Integer("PLANC_WORLD_SIZE");
   launch.job = reader->Text("PLANC_JOB");
   launch.restart = static_cast<int>(reader->Integer("PLANC_RESTART"));
-  launch.store_port = static_cast<int>(reader->Integer("PLANC_STORE_PORT"));
+  launch.store_port = static_cast<int>(reader->IntegerOr("PLANC_STORE_PORT", 0));
+  launch.store_channel = static_cast<int>(reader->IntegerOr("PLANC_STORE_CHANNEL", -1));
   if (launch.rank == 0) {
     launch.store_socket = static_cast<int>(reader->Integer("PLANC_STORE_SOCKET"));
   }
@@ -137,6 +140,17 @@ std::string HostName(const Environment& environment) {
   return name;
 }
 
+// The secret of planc's own launcher, or what the user has given to all ranks.
+absl::Status ReadSecret(LaunchReader* reader, LaunchConfig* launch) {
+  if (!reader->Has("PLANC_SECRET")) return absl::OkStatus();
+  launch->secret = reader->Text("PLANC_SECRET");
+  if (launch->secret.size() >= kShortestSecret) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("PLANC_SECRET has ", launch->secret.size(),
+                                                 " characters: whoever guesses it ",
+                                                 "can join the job, so it needs ", kShortestSecret,
+                                                 " or more, e.g. from\n  openssl rand -hex 32"));
+}
+
 absl::Status CheckRanks(const LaunchConfig& launch) {
   if (launch.rank < launch.world_size && launch.local_rank < launch.local_world_size &&
       launch.local_world_size <= launch.world_size && launch.store_port <= 65535) {
@@ -199,6 +213,7 @@ absl::StatusOr<LaunchConfig> DetectLaunch(const Environment& environment, int co
   }
   PLANC_RETURN_IF_ERROR(reader.status());
   PLANC_RETURN_IF_ERROR(CheckRanks(launch));
+  PLANC_RETURN_IF_ERROR(ReadSecret(&reader, &launch));
   launch.host = HostName(environment);
   if (launch.threads <= 0 || launch.source != LaunchSource::kSlurm) {
     launch.threads = std::max(1, static_cast<int>(cores / launch.local_world_size));

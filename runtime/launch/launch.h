@@ -35,11 +35,14 @@ struct LaunchConfig {
   std::string run;                       // of the local launcher: its RunStartText
   std::string store_host = "127.0.0.1";  // where rank 0 serves the store
   int store_port = 0;
-  int store_socket = -1;  // rank 0 only: a socket that already listens on store_port, or -1
-  int step_page = -1;     // an inherited descriptor to publish this rank's steps at (StepPage)
-  std::string address;    // this rank's own address towards its peers; empty: the one that
-                          // routes to store_host
-  int threads = 1;        // host threads for this rank's kernels
+  int store_socket = -1;   // rank 0 only: a socket that already listens on store_port, or -1; with
+                           // store_channel its server's end
+  int store_channel = -1;  // the clients' end of an InheritedChannel to rank 0, instead of a port
+  std::string secret;      // what all ranks of the job know and nobody else; empty: rank 0 draws it
+  int step_page = -1;      // an inherited descriptor to publish this rank's steps at (StepPage)
+  std::string address;     // this rank's own address towards its peers; empty: the one that
+                           // routes to store_host
+  int threads = 1;         // host threads for this rank's kernels
   bool terminal =
       false;  // what this rank prints ends on a terminal (possibly through the launcher)
 };

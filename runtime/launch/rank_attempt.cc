@@ -17,6 +17,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "runtime/launch/terminal.h"
+#include "runtime/process_group/job_secret.h"
 #include "schemas/fault.h"
 #include "schemas/status.h"
 
@@ -27,7 +28,6 @@ constexpr int kLogLinesShown = 15;
 constexpr int kLogsShown = 4;
 // How long to wait for output when all ranks have ended but something holds their pipe open.
 constexpr int kDrainMilliseconds = 200;
-constexpr char kLocalHost[] = "127.0.0.1";
 
 // Parts the log of an attempt from what is before it.
 std::string AttemptHeading(const LocalLaunchOptions& options, int attempt) {
@@ -65,11 +65,11 @@ absl::Status RankAttempt::Start() {
   PLANC_ASSIGN_OR_RETURN(StepPage steps, StepPage::Create(options_.world_size));
   steps_.emplace(std::move(steps));
   kills_before_ = CountOutOfMemoryKills();
-  PLANC_ASSIGN_OR_RETURN(const Socket listener, ListenOn(kLocalHost, 0));
-  PLANC_ASSIGN_OR_RETURN(const int port, BoundPort(listener));
+  PLANC_ASSIGN_OR_RETURN(const InheritedChannel store, InheritedChannel::Create());
+  PLANC_ASSIGN_OR_RETURN(secret_, DrawSecret());
   const bool terminal = isatty(STDOUT_FILENO) == 1 && TerminalRewrites(ProcessEnvironment());
   for (int64_t rank = 0; rank < options_.world_size; ++rank) {
-    PLANC_RETURN_IF_ERROR(StartOne(rank, listener, port, terminal));
+    PLANC_RETURN_IF_ERROR(StartOne(rank, store, terminal));
   }
   for (OutputTee& tee : tees_) tee.CloseWritingEnd();
   return absl::OkStatus();
@@ -87,21 +87,22 @@ absl::StatusOr<Socket> RankAttempt::OpenLog(int64_t rank) const {
   return log;
 }
 
-absl::Status RankAttempt::StartOne(int64_t rank, const Socket& listener, int port, bool terminal) {
+absl::Status RankAttempt::StartOne(int64_t rank, const InheritedChannel& store, bool terminal) {
   PLANC_ASSIGN_OR_RETURN(Socket log, OpenLog(rank));
   RankCommand command{options_.executable, arguments_, {}, log.get(), log.get(), {}};
   command.environment = {{"PLANC_RANK", absl::StrCat(rank)},
                          {"PLANC_WORLD_SIZE", absl::StrCat(options_.world_size)},
                          {"PLANC_JOB", absl::StrCat("local-", getpid())},
                          {"PLANC_RESTART", absl::StrCat(attempt_)},
-                         {"PLANC_STORE_PORT", absl::StrCat(port)},
-                         {"PLANC_STORE_SOCKET", absl::StrCat(listener.get())},
+                         {"PLANC_SECRET", secret_},
+                         {"PLANC_STORE_CHANNEL", absl::StrCat(store.clients.get())},
+                         {"PLANC_STORE_SOCKET", absl::StrCat(store.server.get())},
                          {"PLANC_STEP_PAGE", absl::StrCat(steps_->descriptor())},
                          {"PLANC_RUN", options_.run},
                          {"PLANC_TERMINAL", rank == 0 && terminal ? "1" : "0"}};
-  command.inherited.push_back(steps_->descriptor());
+  command.inherited = {steps_->descriptor(), store.clients.get()};
   if (rank == 0) {
-    command.inherited.push_back(listener.get());
+    command.inherited.push_back(store.server.get());
     for (const int descriptor : {STDOUT_FILENO, STDERR_FILENO}) {
       PLANC_ASSIGN_OR_RETURN(OutputTee tee, OutputTee::Create(log.get(), descriptor));
       tees_.push_back(std::move(tee));

@@ -18,6 +18,7 @@
 #include "runtime/launch/run_fault.h"
 #include "runtime/launch/signal_queue.h"
 #include "runtime/launch/step_page.h"
+#include "runtime/process_group/inherited_channel.h"
 #include "runtime/process_group/socket.h"
 
 namespace planc {
@@ -60,7 +61,7 @@ class RankAttempt {
   };
 
   absl::StatusOr<Socket> OpenLog(int64_t rank) const;
-  absl::Status StartOne(int64_t rank, const Socket& listener, int port, bool terminal);
+  absl::Status StartOne(int64_t rank, const InheritedChannel& store, bool terminal);
   void Signal(int signal) const;
   void PassOn(const StopRequest& request);
   void TakeSignals();
@@ -81,6 +82,7 @@ class RankAttempt {
   std::map<int, absl::Time> last_passed_on_;
   bool interrupted_again_ = false;  // by a second SIGINT, which does not wait for a checkpoint
   std::optional<StepPage> steps_;
+  std::string secret_;  // of this attempt's ranks
   OutOfMemoryKills kills_before_;
   std::vector<Rank> ranks_;
   std::vector<int64_t> failures_;  // ranks that failed, in the order in which they ended

@@ -10,8 +10,8 @@
 #include "runtime/process_group/gloo_group.h"
 #include "runtime/process_group/machine_identity.h"
 #include "runtime/process_group/shared_memory_group.h"
+#include "runtime/process_group/store_access.h"
 #include "runtime/process_group/store_client.h"
-#include "runtime/process_group/store_server.h"
 #include "schemas/counted.h"
 #include "schemas/status.h"
 
@@ -20,16 +20,6 @@ namespace {
 
 // A store that is gone is not waited for: it is asked for an excuse, and then there is none.
 constexpr absl::Duration kStorageConnect = absl::Seconds(5);
-
-// Rank 0 serves the store; the launcher may have opened its socket.
-absl::StatusOr<std::unique_ptr<StoreServer>> ServeStore(const LaunchConfig& launch) {
-  if (launch.store_socket >= 0) return StoreServer::Start(Socket(launch.store_socket));
-  const bool only_here = launch.local_world_size == launch.world_size;
-  absl::StatusOr<Socket> listener = ListenOn(launch.store_host, launch.store_port, only_here);
-  if (!listener.ok())
-    return WithContext(listener.status(), "store of rank 0 (MASTER_PORT chooses another port)");
-  return StoreServer::Start(*std::move(listener));
-}
 
 // Keys of different jobs, and of one job before and after a restart, never meet.
 std::string KeyPrefix(const LaunchConfig& launch) {
@@ -84,9 +74,10 @@ absl::StatusOr<std::string> AgreeOnMachines(const LaunchConfig& launch, const Gr
 // Connects one group after the other, each by the best transport that its members have.
 class Connector {
  public:
-  Connector(std::string address, std::string machines, KeyValueStore* store,
+  Connector(std::string address, std::string secret, std::string machines, KeyValueStore* store,
             const GroupOptions& options)
       : address_(std::move(address)),
+        secret_(std::move(secret)),
         machines_(std::move(machines)),
         store_(store),
         options_(options) {}
@@ -110,7 +101,7 @@ class Connector {
       notice_ = std::string(group.status().message());
     }
     if (network_ == nullptr) {
-      PLANC_ASSIGN_OR_RETURN(network_, GlooNetwork::Create(address_));
+      PLANC_ASSIGN_OR_RETURN(network_, GlooNetwork::Create(address_, secret_));
     }
     PLANC_ASSIGN_OR_RETURN(auto groups,
                            network_->Connect(key, {connection.membership}, store_,
@@ -124,6 +115,7 @@ class Connector {
 
  private:
   const std::string address_;
+  const std::string secret_;
   const std::string machines_;
   KeyValueStore* const store_;
   const GroupOptions options_;
@@ -142,16 +134,13 @@ Groups::Background BackgroundOf(std::shared_ptr<KeyValueStore> store, const std:
 }
 
 // Over a connection of its own, made when it is needed: others may be waiting on theirs.
-std::unique_ptr<StorageWatch> WatchStorage(const LaunchConfig& launch, int port,
+std::unique_ptr<StorageWatch> WatchStorage(const LaunchConfig& launch,
+                                           std::shared_ptr<StoreAccess> access,
                                            const GroupOptions& options) {
   StorageWatch::Options watch;
-  watch.connect = [host = launch.store_host, port,
+  watch.connect = [access = std::move(access),
                    timeout = std::min(options.connect_timeout, kStorageConnect)]()
-      -> absl::StatusOr<std::shared_ptr<KeyValueStore>> {
-    PLANC_ASSIGN_OR_RETURN(std::shared_ptr<StoreClient> client,
-                           StoreClient::Connect(host, port, timeout));
-    return client;
-  };
+      -> absl::StatusOr<std::shared_ptr<KeyValueStore>> { return access->Connect(timeout); };
   watch.prefix = KeyPrefix(launch);
   watch.rank = launch.rank;
   watch.patience = {options.stall_timeout / 4, options.agreement_timeout / 4};
@@ -224,14 +213,10 @@ absl::StatusOr<Groups> ConnectGroups(const Plan& plan, const LaunchConfig& launc
     return Groups({}, std::move(control), std::move(background), "", {options.instruction_set, ""},
                   nullptr);
   }
-  std::shared_ptr<StoreServer> server;
-  int port = launch.store_port;
-  if (launch.rank == 0) {
-    PLANC_ASSIGN_OR_RETURN(server, ServeStore(launch));
-    port = server->port();
-  }
-  PLANC_ASSIGN_OR_RETURN(std::shared_ptr<StoreClient> store,
-                         StoreClient::Connect(launch.store_host, port, options.connect_timeout));
+  PLANC_ASSIGN_OR_RETURN(const std::shared_ptr<StoreAccess> access,
+                         StoreAccess::Open(launch, KeyPrefix(launch), options.secret_folder));
+  PLANC_ASSIGN_OR_RETURN(const std::shared_ptr<StoreClient> store,
+                         access->Connect(options.connect_timeout));
   PLANC_RETURN_IF_ERROR(store->Join(launch.rank));
   Control meeting(store, KeyPrefix(launch) + "/start", launch.rank, launch.world_size,
                   options.connect_timeout);
@@ -241,20 +226,22 @@ absl::StatusOr<Groups> ConnectGroups(const Plan& plan, const LaunchConfig& launc
 
   PLANC_ASSIGN_OR_RETURN(const std::string address, AgreeOnPlaces(plan, launch, *store, &meeting));
   PLANC_ASSIGN_OR_RETURN(const std::string machines, AgreeOnMachines(launch, options, &meeting));
-  Connector connector(address, machines, store.get(), options);
+  Connector connector(address, access->secret(), machines, store.get(), options);
   for (const GroupConnection& connection : ConnectionsOf(plan, launch.rank)) {
     PLANC_RETURN_IF_ERROR(connector.Connect(KeyPrefix(launch), connection));
   }
   auto control = std::make_unique<Control>(store, KeyPrefix(launch), launch.rank, launch.world_size,
                                            options.agreement_timeout);
   PLANC_ASSIGN_OR_RETURN(std::shared_ptr<StoreClient> background_store,
-                         StoreClient::Connect(launch.store_host, port, options.connect_timeout));
+                         access->Connect(options.connect_timeout));
   Groups::Background background =
       BackgroundOf(std::move(background_store), KeyPrefix(launch), launch.rank, launch.world_size,
                    options.agreement_timeout);
+  PLANC_RETURN_IF_ERROR(meeting.Barrier("connected"));
+  access->RemoveSecretFile();
   return Groups(connector.TakeEntries(), std::move(control), std::move(background),
-                connector.notice(), std::move(instruction_set), server,
-                WatchStorage(launch, port, options));
+                connector.notice(), std::move(instruction_set), access,
+                WatchStorage(launch, access, options));
 }
 
 absl::StatusOr<Groups> ConnectLoopbackGroups(const Plan& plan, int64_t rank, LoopbackWorld* world,

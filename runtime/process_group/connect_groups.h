@@ -37,6 +37,9 @@ struct GroupOptions {
   absl::Duration agreement_timeout = absl::Minutes(10);  // of a wait in Control
   absl::Duration stall_timeout = absl::Minutes(10);      // of a rank that waits within a step
   TransportChoice transport = TransportChoice::kAutomatic;
+  // All ranks share it: where rank 0 leaves the job's secret while they connect, if their launch
+  // has none.
+  std::string secret_folder = ".";
   // The largest that this rank's kernels may use.
   host::InstructionSet instruction_set = host::InstructionSet::kAvx2;
 };

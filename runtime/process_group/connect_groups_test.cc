@@ -101,6 +101,7 @@ LaunchConfig LaunchOf(int64_t rank, int64_t world_size, const Socket& listener) 
   launch.rank = launch.local_rank = rank;
   launch.world_size = launch.local_world_size = world_size;
   launch.store_port = *BoundPort(listener);
+  launch.secret = "the secret of tests";
   if (rank == 0) launch.store_socket = dup(listener.get());
   return launch;
 }

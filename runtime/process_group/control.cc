@@ -1,11 +1,13 @@
 #include "runtime/process_group/control.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <utility>
 
+#include "absl/strings/escaping.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "schemas/counted.h"
 #include "schemas/fault.h"
@@ -136,6 +138,21 @@ absl::Status Control::AgreeOn(const std::string& what, const std::string& value)
   return DecodeStatus(verdict);
 }
 
+absl::Status Control::TakeStopStep(const std::string& announced, int64_t step) {
+  const std::pair<std::string, std::string> parts =
+      absl::StrSplit(announced, absl::MaxSplits(' ', 1));
+  // Rank 0 announces its next step before anybody can have ended that.
+  int64_t last = 0;
+  if (!absl::SimpleAtoi(parts.first, &last) || last < step || last > step + 1) {
+    return absl::InternalError(absl::StrCat("after step ", step,
+                                            " rank 0 announces a stop after \"",
+                                            absl::CHexEscape(announced), "\""));
+  }
+  stop_step_ = last;
+  stop_reason_ = parts.second;
+  return absl::OkStatus();
+}
+
 absl::StatusOr<bool> Control::ShouldStop(int64_t step, bool requested, const std::string& reason) {
   if (world_size_ == 1) {
     stop_reason_ = reason;
@@ -160,8 +177,7 @@ absl::StatusOr<bool> Control::ShouldStop(int64_t step, bool requested, const std
   } else if (stop_step_ < 0) {
     const absl::StatusOr<std::string> announced = store_->Get(step_key, absl::ZeroDuration());
     if (announced.ok()) {
-      stop_step_ = std::atoll(announced->c_str());
-      stop_reason_ = announced->substr(announced->find(' ') + 1);
+      PLANC_RETURN_IF_ERROR(TakeStopStep(*announced, step));
     } else if (!absl::IsNotFound(announced.status())) {
       return announced.status();
     }

@@ -63,6 +63,8 @@ class Control {
   // Get, which goes on while it is excused; adds what was told to `told`.
   absl::StatusOr<std::string> AwaitValue(const std::string& key, absl::Duration timeout,
                                          std::string* told);
+  // What rank 0 has announced. Errors: Internal when it cannot be.
+  absl::Status TakeStopStep(const std::string& announced, int64_t step);
 
   const std::shared_ptr<KeyValueStore> store_;
   const std::string prefix_;

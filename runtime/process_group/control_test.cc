@@ -112,5 +112,22 @@ TEST(ControlTest, AllRanksStopAfterTheSameStep) {
   }
 }
 
+// A rank that has gone wrong, or another program with the same keys.
+TEST(ControlTest, AStopThatCannotBeIsAnErrorNotAHang) {
+  for (const char* announced : {"4 x", "7", "x", "", " 5", "-1 x", "99999999999999999999 x"}) {
+    const auto store = std::make_shared<MemoryStore>();
+    ASSERT_TRUE(store->Set("job/control/stop/step", announced).ok());
+    Control control(store, "job", 1, 2, absl::Seconds(30));
+    EXPECT_TRUE(absl::IsInternal(control.ShouldStop(5, false).status())) << announced;
+  }
+  for (const char* announced : {"5 why", "6 why"}) {
+    const auto store = std::make_shared<MemoryStore>();
+    ASSERT_TRUE(store->Set("job/control/stop/step", announced).ok());
+    Control control(store, "job", 1, 2, absl::Seconds(30));
+    EXPECT_EQ(*control.ShouldStop(5, false), announced[0] == '5');
+    EXPECT_EQ(control.stop_reason(), "why");
+  }
+}
+
 }  // namespace
 }  // namespace planc

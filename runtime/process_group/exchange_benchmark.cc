@@ -21,6 +21,7 @@
 #include "runtime/process_group/socket.h"
 #include "runtime/process_group/store_client.h"
 #include "runtime/process_group/store_server.h"
+#include "runtime/process_group/test_store.h"
 #include "schemas/status.h"
 
 namespace planc {
@@ -51,11 +52,11 @@ struct ExchangeRank {
 };
 
 absl::Status ConnectRank(int64_t rank, int64_t ranks, int port, ExchangeRank* out) {
-  PLANC_ASSIGN_OR_RETURN(const std::shared_ptr<StoreClient> store,
-                         StoreClient::Connect("127.0.0.1", port, kTimeout));
+  PLANC_ASSIGN_OR_RETURN(const std::shared_ptr<StoreClient> store, ConnectTestStore(port));
   GroupMembership membership{"benchmark", {}, rank};
   for (int64_t member = 0; member < ranks; ++member) membership.members.push_back(member);
-  PLANC_ASSIGN_OR_RETURN(const auto network, GlooNetwork::Create("127.0.0.1"));
+  PLANC_ASSIGN_OR_RETURN(const auto network,
+                         GlooNetwork::Create("127.0.0.1", "the secret of tests"));
   PLANC_ASSIGN_OR_RETURN(auto tcp,
                          network->Connect("tcp", {membership}, store.get(), kTimeout, kTimeout));
   out->groups[0] = std::move(tcp.front());
@@ -148,7 +149,7 @@ absl::Status Run(int64_t ranks, int rounds, const std::string& only) {
     if (!status.ok()) std::fprintf(stderr, "rank: %s\n", status.ToString().c_str());
     _exit(status.ok() ? 0 : 1);
   }
-  PLANC_ASSIGN_OR_RETURN(const auto server, StoreServer::Start(std::move(listener)));
+  PLANC_ASSIGN_OR_RETURN(const auto server, ServeTestStore(std::move(listener)));
   const absl::Status status = RunRank(0, ranks, port, rounds, only);
   while (wait(nullptr) > 0) {
   }

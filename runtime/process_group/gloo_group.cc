@@ -267,8 +267,9 @@ class GlooTcpNetwork : public GlooNetwork {
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<GlooNetwork>> GlooNetwork::Create(const std::string& address) {
-  PLANC_ASSIGN_OR_RETURN(std::unique_ptr<GlooDevice> device, GlooDevice::Create(address));
+absl::StatusOr<std::shared_ptr<GlooNetwork>> GlooNetwork::Create(const std::string& address,
+                                                                 const std::string& secret) {
+  PLANC_ASSIGN_OR_RETURN(std::unique_ptr<GlooDevice> device, GlooDevice::Create(address, secret));
   return std::make_shared<GlooTcpNetwork>(std::move(device));
 }
 

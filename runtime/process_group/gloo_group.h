@@ -15,8 +15,10 @@ namespace planc {
 // This rank's end of the TCP network that its groups share; one thread that moves the bytes.
 class GlooNetwork {
  public:
-  // `address`: host name or numeric address of this machine that its peers can reach.
-  static absl::StatusOr<std::shared_ptr<GlooNetwork>> Create(const std::string& address);
+  // `address`: numeric address of this machine that its peers can reach. `secret`: what the members
+  // of all groups prove to each other.
+  static absl::StatusOr<std::shared_ptr<GlooNetwork>> Create(const std::string& address,
+                                                             const std::string& secret);
   virtual ~GlooNetwork() = default;
 
   // Connects all members of a group with each other and returns one process group per entry of

@@ -17,8 +17,10 @@
 #include "gloo/rendezvous/context.h"
 #include "gloo/rendezvous/store.h"
 #include "gloo/transport/tcp/device.h"
+#include "runtime/process_group/gloo_proof.h"
 #include "runtime/process_group/socket.h"
 #include "schemas/fault.h"
+#include "schemas/status.h"
 
 namespace planc {
 namespace {
@@ -108,11 +110,12 @@ void GlooMesh::Close() {
   std::call_once(closed_, [this] { context_->closeConnections(); });
 }
 
-absl::StatusOr<std::unique_ptr<GlooDevice>> GlooDevice::Create(const std::string& address) {
+absl::StatusOr<std::unique_ptr<GlooDevice>> GlooDevice::Create(const std::string& address,
+                                                               const std::string& secret) {
   IgnoreBrokenPipes();
   try {
     return std::unique_ptr<GlooDevice>(
-        new GlooDevice(gloo::transport::tcp::CreateDevice(address.c_str())));
+        new GlooDevice(gloo::transport::tcp::CreateDevice(address.c_str()), secret));
   } catch (const std::exception& error) {
     // No peer has a part in it. Gloo does not say when the process has no descriptor left.
     const Socket probe(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -132,6 +135,7 @@ absl::StatusOr<std::shared_ptr<GlooMesh>> GlooDevice::Connect(const std::string&
                                                                      static_cast<int>(size));
     context->setTimeout(absl::ToChronoMilliseconds(timeout / kGlooConnectFactor));
     context->connectFullMesh(rendezvous, device_);
+    PLANC_RETURN_IF_ERROR(ProveToPeers(context.get(), secret_, key, timeout));
     return std::make_shared<GlooMesh>(context);
   } catch (const std::exception& error) {
     if (!rendezvous.status().ok()) return rendezvous.status();

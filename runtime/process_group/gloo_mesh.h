@@ -48,19 +48,23 @@ class GlooMesh {
 // Gloo's TCP transport, bound to one local address.
 class GlooDevice {
  public:
-  // Makes the process ignore SIGPIPE, unless it handles it.
-  static absl::StatusOr<std::unique_ptr<GlooDevice>> Create(const std::string& address);
+  // `secret`: of the job, which peers must prove. Makes the process ignore SIGPIPE, unless it
+  // handles it.
+  static absl::StatusOr<std::unique_ptr<GlooDevice>> Create(const std::string& address,
+                                                            const std::string& secret);
 
-  // Exchanges addresses through `store`, under keys that start with `key`, and connects every pair.
+  // Exchanges addresses through `store`, under keys that start with `key`, connects every pair, and
+  // lets both sides prove the secret.
   absl::StatusOr<std::shared_ptr<GlooMesh>> Connect(const std::string& key, int64_t index,
                                                     int64_t size, KeyValueStore* store,
                                                     absl::Duration timeout);
 
  private:
-  explicit GlooDevice(std::shared_ptr<gloo::transport::Device> device)
-      : device_(std::move(device)) {}
+  GlooDevice(std::shared_ptr<gloo::transport::Device> device, std::string secret)
+      : device_(std::move(device)), secret_(std::move(secret)) {}
 
   std::shared_ptr<gloo::transport::Device> device_;
+  const std::string secret_;
 };
 
 }  // namespace planc

@@ -19,8 +19,8 @@
 #include "runtime/process_group/gloo_group.h"
 #include "runtime/process_group/shared_memory_group.h"
 #include "runtime/process_group/socket.h"
-#include "runtime/process_group/store_client.h"
 #include "runtime/process_group/store_server.h"
+#include "runtime/process_group/test_store.h"
 #include "schemas/status.h"
 
 namespace planc {
@@ -59,7 +59,8 @@ absl::StatusOr<std::unique_ptr<ProcessGroup>> Connect(Transport transport, int64
   if (transport == Transport::kSharedMemory) {
     return ConnectSharedMemoryGroup("test", membership, store, kConnectTimeout, kOperationTimeout);
   }
-  PLANC_ASSIGN_OR_RETURN(const auto network, GlooNetwork::Create("127.0.0.1"));
+  PLANC_ASSIGN_OR_RETURN(const auto network,
+                         GlooNetwork::Create("127.0.0.1", "the secret of tests"));
   PLANC_ASSIGN_OR_RETURN(auto groups, network->Connect("test", {membership}, store, kConnectTimeout,
                                                        kOperationTimeout));
   return std::move(groups.front());
@@ -68,8 +69,7 @@ absl::StatusOr<std::unique_ptr<ProcessGroup>> Connect(Transport transport, int64
 // Moves one message from rank `sender` to the other one, over and over.
 absl::Status MoveMessages(Transport transport, int64_t rank, int64_t sender, int port,
                           uint8_t* memory) {
-  PLANC_ASSIGN_OR_RETURN(const auto store,
-                         StoreClient::Connect("127.0.0.1", port, kConnectTimeout));
+  PLANC_ASSIGN_OR_RETURN(const auto store, ConnectTestStore(port));
   PLANC_ASSIGN_OR_RETURN(const auto group, Connect(transport, rank, store.get()));
   PLANC_RETURN_IF_ERROR(group->RegisterMemory(memory, kMessageBytes));
   if (rank == sender) std::memset(memory, 1, kMessageBytes);
@@ -115,7 +115,7 @@ TEST_P(KilledPeerTest, IsNoticedInTheMiddleOfAMessage) {
     ranks[rank] = fork();
     if (ranks[rank] == 0) RunRank(transport, rank, sender, *port, memory[rank].data());
   }
-  const auto store = StoreServer::Start(*std::move(listener));
+  const auto store = ServeTestStore(*std::move(listener));
   ASSERT_TRUE(store.ok());
   std::atomic_ref<uint8_t> first(*memory[1 - sender].data());
   while (first.load() == 0) std::this_thread::yield();

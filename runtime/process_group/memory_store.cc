@@ -1,13 +1,30 @@
 #include "runtime/process_group/memory_store.h"
 
 #include "absl/strings/str_cat.h"
+#include "schemas/counted.h"
 
 namespace planc {
 
+namespace {
+
+// Of the memory around a key and its value.
+constexpr size_t kEntryBytes = 128;
+
+}  // namespace
+
 absl::Status KeyTable::Set(const std::string& key, const std::string& value, int64_t reads) {
-  if (!entries_.emplace(key, Entry{value, reads}).second) {
+  const auto entry = entries_.find(key);
+  if (entry != entries_.end()) {
     return absl::AlreadyExistsError(absl::StrCat("store key ", key, " is already set"));
   }
+  const size_t bytes = kEntryBytes + key.size() + value.size();
+  if (bytes > most_bytes_ - bytes_) {
+    return absl::ResourceExhaustedError(absl::StrCat("store key ", key, ": the store is full, ",
+                                                     bytes_, " of ", Counted(most_bytes_, "byte"),
+                                                     " wait to be read"));
+  }
+  bytes_ += bytes;
+  entries_[key] = {value, reads};
   return absl::OkStatus();
 }
 
@@ -15,7 +32,10 @@ std::optional<std::string> KeyTable::Read(const std::string& key) {
   const auto entry = entries_.find(key);
   if (entry == entries_.end()) return std::nullopt;
   std::string value = entry->second.value;
-  if (entry->second.reads_left > 0 && --entry->second.reads_left == 0) entries_.erase(entry);
+  if (entry->second.reads_left > 0 && --entry->second.reads_left == 0) {
+    bytes_ -= kEntryBytes + key.size() + value.size();
+    entries_.erase(entry);
+  }
   return value;
 }
 

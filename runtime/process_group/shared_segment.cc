@@ -12,6 +12,8 @@
 #include <cstring>
 #include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "schemas/counted.h"
@@ -52,12 +54,16 @@ absl::StatusOr<int> Reopen(const std::string& process, const std::string& descri
   const std::string path = absl::StrCat("/proc/", process, "/fd/", descriptor);
   char target[128] = {};
   if (readlink(path.c_str(), target, sizeof(target) - 1) < 0) return Gone(path);
-  if (std::string(target).find(kName) == std::string::npos) {
+  if (!absl::StartsWith(target, absl::StrCat("/memfd:", kName))) {
     return absl::UnavailableError(absl::StrCat(path, " is something else"));
   }
   const int reopened = open(path.c_str(), O_RDWR | O_CLOEXEC);
   if (reopened < 0) return errno == ENOENT ? Gone(path) : Refused(path);
-  return reopened;
+  // What its maker could take away is no memory to work on.
+  const int seals = fcntl(reopened, F_GET_SEALS);
+  if (seals >= 0 && (seals & F_SEAL_SHRINK) != 0) return reopened;
+  close(reopened);
+  return absl::UnavailableError(absl::StrCat(path, " is not sealed"));
 }
 
 }  // namespace
@@ -118,8 +124,14 @@ std::string SharedSegment::location() const {
 absl::StatusOr<std::unique_ptr<SharedSegment>> SharedSegment::Attach(const std::string& location,
                                                                      int64_t bytes, int64_t index) {
   const std::vector<std::string> parts = absl::StrSplit(location, ' ');
-  if (parts.size() != 3) return absl::UnavailableError("malformed location of shared memory");
-  PLANC_ASSIGN_OR_RETURN(const int descriptor, Reopen(parts[0], parts[1]));
+  // Another rank says so: nothing but numbers becomes part of a path.
+  uint32_t process = 0;
+  uint32_t file = 0;
+  if (parts.size() != 3 || !absl::SimpleAtoi(parts[0], &process) ||
+      !absl::SimpleAtoi(parts[1], &file)) {
+    return absl::UnavailableError("malformed location of shared memory");
+  }
+  PLANC_ASSIGN_OR_RETURN(const int descriptor, Reopen(absl::StrCat(process), absl::StrCat(file)));
   std::unique_ptr<SharedSegment> segment(new SharedSegment(descriptor, index));
   PLANC_RETURN_IF_ERROR(segment->Map(bytes));
   if (absl::StrCat(SecretOf(segment->mapping_.get())) != parts[2]) {

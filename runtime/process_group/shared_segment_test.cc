@@ -1,9 +1,12 @@
 #include "runtime/process_group/shared_segment.h"
 
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -94,6 +97,35 @@ TEST(SharedSegmentTest, OtherMemoryIsRefused) {
   EXPECT_THAT(error(absl::StrJoin(parts, " "), kBytes), HasSubstr("No such file"));
   EXPECT_THAT(error("", kBytes), HasSubstr("malformed"));
   EXPECT_FALSE(segment->IsPresent(1));
+}
+
+// The location comes from another rank.
+TEST(SharedSegmentTest, ALocationIsNoPath) {
+  const std::string folder = ::testing::TempDir() + "/planc-group";
+  std::filesystem::create_directories(folder + "/fd");
+  std::ofstream(folder + "/fd/0") << std::string(64 + kBytes, '\0');
+  const std::string up = absl::StrCat("../..", folder);
+  for (const std::string& location :
+       {up + " 0 0", std::string("self/task/../../self 0 0"), std::string("self 0 0"),
+        std::string("1 ../fd/0 0"), std::string("-1 0 0"), std::string("1 -1 0"),
+        std::string("99999999999 0 0"), std::string("1 0"), std::string("1 0 0 0")}) {
+    const absl::Status status = SharedSegment::Attach(location, kBytes, 1).status();
+    EXPECT_THAT(std::string(status.message()), HasSubstr("malformed location")) << location;
+  }
+}
+
+TEST(SharedSegmentTest, MemoryThatCanBeTakenAwayIsRefused) {
+  const int memory = memfd_create("planc-group", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  ASSERT_EQ(ftruncate(memory, 64 + kBytes), 0);
+  const absl::Status status =
+      SharedSegment::Attach(absl::StrCat(getpid(), " ", memory, " 0"), kBytes, 1).status();
+  EXPECT_THAT(std::string(status.message()), HasSubstr("is not sealed"));
+  close(memory);
+  const int other = memfd_create("not-planc-group", MFD_CLOEXEC);
+  const absl::Status renamed =
+      SharedSegment::Attach(absl::StrCat(getpid(), " ", other, " 0"), kBytes, 1).status();
+  EXPECT_THAT(std::string(renamed.message()), HasSubstr("is something else"));
+  close(other);
 }
 
 }  // namespace

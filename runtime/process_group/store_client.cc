@@ -1,8 +1,10 @@
 #include "runtime/process_group/store_client.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/process_group/inherited_channel.h"
 #include "schemas/status.h"
 
 namespace planc {
@@ -14,8 +16,17 @@ constexpr absl::Duration kServerSlack = absl::Seconds(10);
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<StoreClient>> StoreClient::Connect(const std::string& host, int port,
+                                                                  const SecretFinder& secret,
+                                                                  const Digest& purpose,
                                                                   absl::Duration timeout) {
-  absl::StatusOr<Socket> socket = ConnectTo(host, port, timeout);
+  absl::StatusOr<Socket> socket = ConnectAuthenticated(host, port, secret, purpose, timeout);
+  if (!socket.ok()) return WithContext(socket.status(), "store of rank 0");
+  return std::unique_ptr<StoreClient>(new StoreClient(*std::move(socket)));
+}
+
+absl::StatusOr<std::unique_ptr<StoreClient>> StoreClient::ConnectInherited(int channel,
+                                                                           absl::Duration timeout) {
+  absl::StatusOr<Socket> socket = ConnectThrough(channel, timeout);
   if (!socket.ok()) return WithContext(socket.status(), "store of rank 0");
   return std::unique_ptr<StoreClient>(new StoreClient(*std::move(socket)));
 }
@@ -30,7 +41,7 @@ absl::Status StoreClient::Set(const std::string& key, const std::string& value, 
 absl::StatusOr<std::string> StoreClient::Get(const std::string& key, absl::Duration timeout) {
   StoreRequest request;
   request.kind = StoreRequestKind::kGet;
-  request.argument = absl::ToInt64Microseconds(timeout);
+  request.argument = std::max<int64_t>(0, absl::ToInt64Microseconds(timeout));
   return Call(request, key, "");
 }
 
@@ -43,7 +54,7 @@ absl::Status StoreClient::Join(int64_t rank) {
 
 absl::StatusOr<std::string> StoreClient::Call(StoreRequest request, const std::string& key,
                                               const std::string& value) {
-  if (key.size() > kMaximumStoreBytes || value.size() > kMaximumStoreBytes) {
+  if (key.size() > kMostKeyBytes || value.size() > kMaximumStoreBytes) {
     return absl::InvalidArgumentError(absl::StrCat("store key ", key, ": value too long"));
   }
   request.key_bytes = key.size();
@@ -52,6 +63,7 @@ absl::StatusOr<std::string> StoreClient::Call(StoreRequest request, const std::s
   absl::StrAppend(&message, key, value);
 
   std::lock_guard<std::mutex> lock(mutex_);
+  if (!broken_.ok()) return broken_;
   StoreReply reply;
   std::string answer;
   absl::Status status = socket_.SendAll(message.data(), message.size());
@@ -62,13 +74,17 @@ absl::StatusOr<std::string> StoreClient::Call(StoreRequest request, const std::s
     status = socket_.SetReceiveTimeout(wait + kServerSlack);
   }
   if (status.ok()) status = socket_.ReceiveAll(&reply, sizeof(reply));
+  if (status.ok() && reply.value_bytes > kMaximumStoreBytes) {
+    status = absl::UnavailableError("malformed answer");
+  }
   if (status.ok()) {
     answer.resize(reply.value_bytes);
     status = socket_.ReceiveAll(answer.data(), answer.size());
   }
   if (!status.ok()) {
-    return absl::UnavailableError(
+    broken_ = absl::UnavailableError(
         absl::StrCat("rank 0 is gone: its store, asked for ", key, ": ", status.message()));
+    return broken_;
   }
   if (reply.code == 0) return answer;
   return absl::Status(static_cast<absl::StatusCode>(reply.code), answer);

@@ -5,7 +5,9 @@
 #include <mutex>
 #include <string>
 
+#include "runtime/process_group/handshake.h"
 #include "runtime/process_group/key_value_store.h"
+#include "runtime/process_group/sha256.h"
 #include "runtime/process_group/socket.h"
 #include "runtime/process_group/store_protocol.h"
 
@@ -14,9 +16,15 @@ namespace planc {
 // One rank's connection to the StoreServer of rank 0.
 class StoreClient : public KeyValueStore {
  public:
-  // Waits for the server to come up. Errors: Unavailable.
+  // Waits for the server to come up, and proves the job's secret to it. Errors: as
+  // ConnectAuthenticated.
   static absl::StatusOr<std::unique_ptr<StoreClient>> Connect(const std::string& host, int port,
+                                                              const SecretFinder& secret,
+                                                              const Digest& purpose,
                                                               absl::Duration timeout);
+  // The same through an InheritedChannel, whose descriptor for clients this is.
+  static absl::StatusOr<std::unique_ptr<StoreClient>> ConnectInherited(int channel,
+                                                                       absl::Duration timeout);
 
   absl::Status Set(const std::string& key, const std::string& value, int64_t reads = 0) override;
   absl::StatusOr<std::string> Get(const std::string& key, absl::Duration timeout) override;
@@ -35,7 +43,8 @@ class StoreClient : public KeyValueStore {
   absl::StatusOr<std::string> Call(StoreRequest request, const std::string& key,
                                    const std::string& value);
 
-  std::mutex mutex_;  // one request at a time
+  std::mutex mutex_;     // one request at a time
+  absl::Status broken_;  // after an answer that did not come, the next would be that one
   const Socket socket_;
 };
 

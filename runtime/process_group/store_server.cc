@@ -1,8 +1,5 @@
 #include "runtime/process_group/store_server.h"
 
-#include <fcntl.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -30,32 +27,34 @@ bool Watch(int poll, int descriptor, uint32_t events, int operation) {
   return epoll_ctl(poll, operation, descriptor, &event) == 0;
 }
 
-bool SetNonBlocking(int descriptor) {
-  return fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK) == 0;
-}
-
 bool WouldBlock() { return errno == EAGAIN || errno == EWOULDBLOCK; }
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<StoreServer>> StoreServer::Start(Socket listener) {
-  PLANC_ASSIGN_OR_RETURN(const int port, BoundPort(listener));
+Digest StorePurpose(const std::string& job) { return Sha256(absl::StrCat("store of ", job)); }
+
+absl::StatusOr<std::unique_ptr<StoreServer>> StoreServer::Start(
+    std::unique_ptr<ConnectionSource> connections, const Digest& purpose,
+    const StoreLimits& limits) {
   Socket poll(epoll_create1(EPOLL_CLOEXEC));
   Socket wake_up(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (poll.get() < 0 || wake_up.get() < 0 || !SetNonBlocking(listener.get()) ||
-      !Watch(poll.get(), listener.get(), EPOLLIN, EPOLL_CTL_ADD) ||
+  if (poll.get() < 0 || wake_up.get() < 0 ||
+      !Watch(poll.get(), connections->descriptor(), EPOLLIN, EPOLL_CTL_ADD) ||
       !Watch(poll.get(), wake_up.get(), EPOLLIN, EPOLL_CTL_ADD)) {
     return SystemError("store server", errno);
   }
-  return std::unique_ptr<StoreServer>(
-      new StoreServer(std::move(listener), std::move(poll), std::move(wake_up), port));
+  return std::unique_ptr<StoreServer>(new StoreServer(std::move(connections), std::move(poll),
+                                                      std::move(wake_up), purpose, limits));
 }
 
-StoreServer::StoreServer(Socket listener, Socket poll, Socket wake_up, int port)
-    : listener_(std::move(listener)),
+StoreServer::StoreServer(std::unique_ptr<ConnectionSource> connections, Socket poll, Socket wake_up,
+                         const Digest& purpose, const StoreLimits& limits)
+    : connections_(std::move(connections)),
       poll_(std::move(poll)),
       wake_up_(std::move(wake_up)),
-      port_(port),
+      purpose_(purpose),
+      limits_(limits),
+      table_(limits.table_bytes),
       thread_([this] { Loop(); }) {}
 
 StoreServer::~StoreServer() {
@@ -71,8 +70,8 @@ void StoreServer::Loop() {
     const int ready = epoll_wait(poll_.get(), events.data(), static_cast<int>(events.size()), wait);
     for (int i = 0; i < ready; ++i) {
       const int descriptor = events[i].data.fd;
-      if (descriptor == listener_.get()) {
-        Accept();
+      if (descriptor == connections_->descriptor()) {
+        Accept(events[i].events);
       } else if (descriptor == wake_up_.get()) {
         end = absl::Now() + kLinger;
         Watch(poll_.get(), wake_up_.get(), 0, EPOLL_CTL_DEL);
@@ -81,65 +80,56 @@ void StoreServer::Loop() {
         if (client != clients_.end() && !Serve(&client->second, events[i].events)) Drop(descriptor);
       }
     }
+    if (absl::Now() >= connections_->NextDeadline().value_or(absl::InfiniteFuture())) Accept(0);
     ExpireWaiters();
   }
 }
 
 int StoreServer::WaitMilliseconds() const {
-  if (waiters_.empty()) return -1;
-  const auto first =
-      std::min_element(waiters_.begin(), waiters_.end(),
-                       [](const Waiter& a, const Waiter& b) { return a.deadline < b.deadline; });
-  const int64_t left = absl::ToInt64Milliseconds(first->deadline - absl::Now()) + 1;
+  absl::Time first = connections_->NextDeadline().value_or(absl::InfiniteFuture());
+  for (const Waiter& waiter : waiters_) first = std::min(first, waiter.deadline);
+  if (first == absl::InfiniteFuture()) return -1;
+  const int64_t left = absl::ToInt64Milliseconds(first - absl::Now()) + 1;
   return static_cast<int>(std::clamp<int64_t>(left, 0, 60'000));
 }
 
-void StoreServer::Accept() {
-  while (true) {
-    const int descriptor = accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    if (descriptor < 0) return;
-    const int on = 1;
-    setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    clients_[descriptor].socket = Socket(descriptor);
-    Watch(poll_.get(), descriptor, EPOLLIN, EPOLL_CTL_ADD);
+void StoreServer::Accept(uint32_t events) {
+  for (NewConnection& connection : connections_->Take()) {
+    if (connection.purpose != purpose_ || clients_.size() >= limits_.most_clients) continue;
+    const int descriptor = connection.socket.get();
+    if (!Watch(poll_.get(), descriptor, EPOLLIN, EPOLL_CTL_ADD)) continue;
+    clients_[descriptor].socket = std::move(connection.socket);
   }
+  // Nobody is left who could connect.
+  if ((events & EPOLLHUP) != 0) Watch(poll_.get(), connections_->descriptor(), 0, EPOLL_CTL_DEL);
 }
 
 bool StoreServer::Serve(Client* client, uint32_t events) {
   if ((events & EPOLLIN) != 0) {
-    char buffer[4096];
-    while (true) {
-      const ssize_t bytes = recv(client->socket.get(), buffer, sizeof(buffer), 0);
-      if (bytes == 0) return false;
-      if (bytes < 0 && errno == EINTR) continue;
-      if (bytes < 0 && !WouldBlock()) return false;
-      if (bytes < 0) break;
-      client->received.append(buffer, bytes);
-    }
-    if (!TakeRequests(client)) return false;
+    if (!Receive(client)) return false;
   } else if ((events & (EPOLLHUP | EPOLLERR)) != 0) {
     return false;
   }
   return Flush(client);
 }
 
-bool StoreServer::TakeRequests(Client* client) {
-  StoreRequest request;
-  while (client->received.size() >= sizeof(request)) {
-    std::memcpy(&request, client->received.data(), sizeof(request));
-    if (request.magic != kStoreMagic || request.key_bytes > kMaximumStoreBytes ||
-        request.value_bytes > kMaximumStoreBytes) {
-      return false;
-    }
-    const size_t size = sizeof(request) + request.key_bytes + size_t{request.value_bytes};
-    if (client->received.size() < size) return true;
-    const std::string key = client->received.substr(sizeof(request), request.key_bytes);
-    const std::string value =
-        client->received.substr(sizeof(request) + request.key_bytes, request.value_bytes);
-    client->received.erase(0, size);
-    Handle(client, request, key, value);
+bool StoreServer::Receive(Client* client) {
+  char buffer[65536];
+  const int descriptor = client->socket.get();
+  while (true) {
+    // Nobody asks for more before there was an answer.
+    const bool silent = client->waits || !client->to_send.empty();
+    const size_t wanted = silent ? 1 : std::min(client->received.Missing(), sizeof(buffer));
+    const ssize_t bytes = recv(descriptor, buffer, wanted, 0);
+    if (bytes < 0 && errno == EINTR) continue;
+    if (bytes < 0) return WouldBlock();
+    if (bytes == 0 || silent) return false;
+    if (!client->received.Add({buffer, static_cast<size_t>(bytes)})) return false;
+    if (client->received.Missing() > 0) continue;
+    Handle(client, client->received.request(), std::string(client->received.key()),
+           std::string(client->received.value()));
+    client->received.Clear();
   }
-  return true;
 }
 
 void StoreServer::Handle(Client* client, const StoreRequest& request, const std::string& key,
@@ -151,8 +141,7 @@ void StoreServer::Handle(Client* client, const StoreRequest& request, const std:
     return;
   }
   if (request.kind == StoreRequestKind::kJoin) {
-    client->rank = request.argument;
-    Reply(descriptor, absl::OkStatus(), "");
+    Reply(descriptor, Join(client, request.argument), "");
     return;
   }
   const std::optional<std::string> found = table_.Read(key);
@@ -163,8 +152,20 @@ void StoreServer::Handle(Client* client, const StoreRequest& request, const std:
   } else if (lost_rank_ >= 0) {
     Reply(descriptor, LostRank(), "");
   } else {
+    client->waits = true;
     waiters_.push_back({descriptor, key, absl::Now() + absl::Microseconds(request.argument)});
   }
+}
+
+absl::Status StoreServer::Join(Client* client, int64_t rank) {
+  if (rank >= limits_.world_size || client->rank >= 0 || !joined_.insert(rank).second) {
+    return absl::AlreadyExistsError(
+        absl::StrCat("rank ", rank,
+                     " cannot join the store: it is there already, or there is no "
+                     "such rank"));
+  }
+  client->rank = rank;
+  return absl::OkStatus();
 }
 
 void StoreServer::AnswerWaiters(const std::string& key) {
@@ -199,6 +200,7 @@ void StoreServer::Reply(int client, const absl::Status& status, const std::strin
   const std::string text = status.ok() ? value : std::string(status.message());
   const StoreReply reply{static_cast<int32_t>(status.code()), static_cast<uint32_t>(text.size())};
   Client& receiver = clients_.at(client);
+  receiver.waits = false;
   receiver.to_send.append(reinterpret_cast<const char*>(&reply), sizeof(reply));
   receiver.to_send += text;
   // A client that is gone is noticed and dropped when its socket is next polled.

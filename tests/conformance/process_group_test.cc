@@ -102,7 +102,7 @@ class World {
       groups_[index] = *std::move(group);
       return;
     }
-    auto network = GlooNetwork::Create("127.0.0.1");
+    auto network = GlooNetwork::Create("127.0.0.1", "the secret of tests");
     ASSERT_TRUE(network.ok()) << network.status();
     auto groups = (*network)->Connect("test", {membership}, &store_, kLong, timeout_);
     ASSERT_TRUE(groups.ok()) << groups.status();
