@@ -14,6 +14,7 @@
 #include "planc/flags.h"
 #include "planc/help_text.h"
 #include "planc/text.h"
+#include "runtime/launch/descriptor_limit.h"
 #include "runtime/launch/signals.h"
 #include "runtime/launch/terminal.h"
 
@@ -96,6 +97,7 @@ int FlushOutput(const std::string& command, int code) {
 int main(int argc, char** argv) {
   planc::ReserveStandardDescriptors();
   planc::IgnoreFileSizeSignal();
+  planc::RaiseDescriptorLimit();
   std::ios::sync_with_stdio(false);
   if (argc < 2) {
     std::cerr << planc::OverviewText();

@@ -22,9 +22,11 @@
 #include "planc/fit.h"
 #include "planc/flags.h"
 #include "planc/load_plan.h"
+#include "planc/open_files_notice.h"
 #include "planc/text.h"
 #include "runtime/checkpoint/huggingface/initial_weights.h"
 #include "runtime/data/mapped_file.h"
+#include "runtime/launch/descriptor_limit.h"
 #include "schemas/counted.h"
 
 namespace planc {
@@ -120,6 +122,7 @@ absl::Status CheckJob(const std::string& path, const Flags& flags, DiagnosticLis
     if (!plan.ok()) return plan.status();
     AddDeadlineFinding(*plan, &result, &found);
     if (flags.Has("--data")) CheckInitial(path, *plan, &found);
+    AddOpenFilesNotice(*plan, result, HighestDescriptorLimit(), &found);
     misfit = ReportMisfit(*plan, &result, LoaderOf(path, sets));
   }
   if (misfit.has_value()) {

@@ -13,8 +13,10 @@
 #include "planc/exit_codes.h"
 #include "planc/flags.h"
 #include "planc/load_plan.h"
+#include "planc/open_files_notice.h"
 #include "planc/show/show.h"
 #include "planc/text.h"
+#include "runtime/launch/descriptor_limit.h"
 
 namespace planc {
 namespace {
@@ -109,6 +111,7 @@ int RunPlan(const std::vector<std::string>& args, std::ostream& out, std::ostrea
   if (loaded.job.has_value()) {
     DiagnosticList notices;
     AddDeviceNotice(*loaded.job, &notices);
+    AddOpenFilesNotice(loaded.plan, *loaded.job, HighestDescriptorLimit(), &notices);
     err << RenderText(notices, loaded.job->sources, ShowsColour(err));
   }
   const int64_t world = loaded.plan.mesh.WorldSize();

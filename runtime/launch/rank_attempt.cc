@@ -17,7 +17,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "runtime/launch/terminal.h"
-#include "runtime/process_group/job_secret.h"
+#include "runtime/process_group/handshake/job_secret.h"
 #include "schemas/fault.h"
 #include "schemas/status.h"
 

@@ -18,7 +18,7 @@
 #include "runtime/launch/run_fault.h"
 #include "runtime/launch/signal_queue.h"
 #include "runtime/launch/step_page.h"
-#include "runtime/process_group/inherited_channel.h"
+#include "runtime/process_group/handshake/inherited_channel.h"
 #include "runtime/process_group/socket.h"
 
 namespace planc {

@@ -6,7 +6,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "runtime/launch/descriptor_limit.h"
 #include "runtime/launch/placement.h"
+#include "runtime/process_group/descriptor_need.h"
 #include "runtime/process_group/gloo_group.h"
 #include "runtime/process_group/machine_identity.h"
 #include "runtime/process_group/shared_memory_group.h"
@@ -213,6 +215,7 @@ absl::StatusOr<Groups> ConnectGroups(const Plan& plan, const LaunchConfig& launc
     return Groups({}, std::move(control), std::move(background), "", {options.instruction_set, ""},
                   nullptr);
   }
+  PLANC_RETURN_IF_ERROR(CheckDescriptors(plan, launch.rank, DescriptorLimit()));
   PLANC_ASSIGN_OR_RETURN(const std::shared_ptr<StoreAccess> access,
                          StoreAccess::Open(launch, KeyPrefix(launch), options.secret_folder));
   PLANC_ASSIGN_OR_RETURN(const std::shared_ptr<StoreClient> store,

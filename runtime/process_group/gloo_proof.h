@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "gloo/context.h"
-#include "runtime/process_group/sha256.h"
+#include "runtime/process_group/handshake/sha256.h"
 
 namespace planc {
 

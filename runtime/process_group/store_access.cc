@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "runtime/process_group/authenticated_listener.h"
-#include "runtime/process_group/inherited_channel.h"
+#include "runtime/process_group/handshake/authenticated_listener.h"
+#include "runtime/process_group/handshake/inherited_channel.h"
 #include "schemas/status.h"
 
 namespace planc {

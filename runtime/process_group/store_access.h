@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "runtime/launch/launch.h"
-#include "runtime/process_group/job_secret.h"
+#include "runtime/process_group/handshake/job_secret.h"
 #include "runtime/process_group/store_client.h"
 #include "runtime/process_group/store_server.h"
 

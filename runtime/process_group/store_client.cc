@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/process_group/inherited_channel.h"
+#include "runtime/process_group/handshake/inherited_channel.h"
 #include "schemas/status.h"
 
 namespace planc {

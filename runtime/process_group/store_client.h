@@ -5,9 +5,9 @@
 #include <mutex>
 #include <string>
 
-#include "runtime/process_group/handshake.h"
+#include "runtime/process_group/handshake/handshake.h"
+#include "runtime/process_group/handshake/sha256.h"
 #include "runtime/process_group/key_value_store.h"
-#include "runtime/process_group/sha256.h"
 #include "runtime/process_group/socket.h"
 #include "runtime/process_group/store_protocol.h"
 

@@ -13,9 +13,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "runtime/process_group/connection_source.h"
+#include "runtime/process_group/handshake/connection_source.h"
+#include "runtime/process_group/handshake/sha256.h"
 #include "runtime/process_group/memory_store.h"
-#include "runtime/process_group/sha256.h"
 #include "runtime/process_group/socket.h"
 #include "runtime/process_group/store_protocol.h"
 

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "absl/time/time.h"
-#include "runtime/process_group/authenticated_listener.h"
-#include "runtime/process_group/job_secret.h"
+#include "runtime/process_group/handshake/authenticated_listener.h"
+#include "runtime/process_group/handshake/job_secret.h"
 #include "schemas/status.h"
 
 namespace planc {

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "runtime/process_group/handshake.h"
+#include "runtime/process_group/handshake/handshake.h"
 #include "runtime/process_group/socket.h"
 #include "runtime/process_group/store_client.h"
 #include "runtime/process_group/store_server.h"

@@ -1,5 +1,5 @@
 // Attacks on the store's port by somebody who does not know the job's secret.
-#include "runtime/process_group/handshake.h"
+#include "runtime/process_group/handshake/handshake.h"
 
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -24,8 +24,8 @@
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "runtime/process_group/authenticated_listener.h"
-#include "runtime/process_group/job_secret.h"
+#include "runtime/process_group/handshake/authenticated_listener.h"
+#include "runtime/process_group/handshake/job_secret.h"
 #include "runtime/process_group/socket.h"
 #include "runtime/process_group/store_client.h"
 #include "runtime/process_group/store_protocol.h"

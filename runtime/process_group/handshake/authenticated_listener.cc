@@ -1,4 +1,4 @@
-#include "runtime/process_group/authenticated_listener.h"
+#include "runtime/process_group/handshake/authenticated_listener.h"
 
 #include <fcntl.h>
 #include <netinet/in.h>

@@ -1,4 +1,4 @@
-#include "runtime/process_group/sha256.h"
+#include "runtime/process_group/handshake/sha256.h"
 
 #include <string>
 

@@ -1,4 +1,4 @@
-#include "runtime/process_group/handshake.h"
+#include "runtime/process_group/handshake/handshake.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,5 +1,5 @@
-#ifndef PLANC_RUNTIME_PROCESS_GROUP_SHA256_H_
-#define PLANC_RUNTIME_PROCESS_GROUP_SHA256_H_
+#ifndef PLANC_RUNTIME_PROCESS_GROUP_HANDSHAKE_SHA256_H_
+#define PLANC_RUNTIME_PROCESS_GROUP_HANDSHAKE_SHA256_H_
 
 #include <array>
 #include <cstddef>
@@ -27,4 +27,4 @@ absl::StatusOr<std::string> RandomBytes(size_t bytes);
 
 }  // namespace planc
 
-#endif  // PLANC_RUNTIME_PROCESS_GROUP_SHA256_H_
+#endif  // PLANC_RUNTIME_PROCESS_GROUP_HANDSHAKE_SHA256_H_

@@ -1,12 +1,12 @@
-#ifndef PLANC_RUNTIME_PROCESS_GROUP_JOB_SECRET_H_
-#define PLANC_RUNTIME_PROCESS_GROUP_JOB_SECRET_H_
+#ifndef PLANC_RUNTIME_PROCESS_GROUP_HANDSHAKE_JOB_SECRET_H_
+#define PLANC_RUNTIME_PROCESS_GROUP_HANDSHAKE_JOB_SECRET_H_
 
 #include <memory>
 #include <string>
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "runtime/process_group/handshake.h"
+#include "runtime/process_group/handshake/handshake.h"
 
 namespace planc {
 
@@ -46,4 +46,4 @@ SecretFinder FindIn(const std::string& secret, const std::string& folder);
 
 }  // namespace planc
 
-#endif  // PLANC_RUNTIME_PROCESS_GROUP_JOB_SECRET_H_
+#endif  // PLANC_RUNTIME_PROCESS_GROUP_HANDSHAKE_JOB_SECRET_H_

@@ -1,5 +1,5 @@
-#ifndef PLANC_RUNTIME_PROCESS_GROUP_AUTHENTICATED_LISTENER_H_
-#define PLANC_RUNTIME_PROCESS_GROUP_AUTHENTICATED_LISTENER_H_
+#ifndef PLANC_RUNTIME_PROCESS_GROUP_HANDSHAKE_AUTHENTICATED_LISTENER_H_
+#define PLANC_RUNTIME_PROCESS_GROUP_HANDSHAKE_AUTHENTICATED_LISTENER_H_
 
 #include <array>
 #include <cstddef>
@@ -12,8 +12,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "runtime/process_group/connection_source.h"
-#include "runtime/process_group/handshake.h"
+#include "runtime/process_group/handshake/connection_source.h"
+#include "runtime/process_group/handshake/handshake.h"
 #include "runtime/process_group/socket.h"
 
 namespace planc {
@@ -69,4 +69,4 @@ class AuthenticatedListener : public ConnectionSource {
 
 }  // namespace planc
 
-#endif  // PLANC_RUNTIME_PROCESS_GROUP_AUTHENTICATED_LISTENER_H_
+#endif  // PLANC_RUNTIME_PROCESS_GROUP_HANDSHAKE_AUTHENTICATED_LISTENER_H_

@@ -1,4 +1,4 @@
-#include "runtime/process_group/inherited_channel.h"
+#include "runtime/process_group/handshake/inherited_channel.h"
 
 #include <fcntl.h>
 #include <poll.h>

@@ -1,5 +1,5 @@
-#ifndef PLANC_RUNTIME_PROCESS_GROUP_HANDSHAKE_H_
-#define PLANC_RUNTIME_PROCESS_GROUP_HANDSHAKE_H_
+#ifndef PLANC_RUNTIME_PROCESS_GROUP_HANDSHAKE_HANDSHAKE_H_
+#define PLANC_RUNTIME_PROCESS_GROUP_HANDSHAKE_HANDSHAKE_H_
 
 #include <array>
 #include <cstdint>
@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "runtime/process_group/sha256.h"
+#include "runtime/process_group/handshake/sha256.h"
 #include "runtime/process_group/socket.h"
 
 namespace planc {
@@ -69,4 +69,4 @@ absl::StatusOr<Socket> ConnectAuthenticated(const std::string& host, int port,
 
 }  // namespace planc
 
-#endif  // PLANC_RUNTIME_PROCESS_GROUP_HANDSHAKE_H_
+#endif  // PLANC_RUNTIME_PROCESS_GROUP_HANDSHAKE_HANDSHAKE_H_

@@ -1,11 +1,11 @@
-#ifndef PLANC_RUNTIME_PROCESS_GROUP_CONNECTION_SOURCE_H_
-#define PLANC_RUNTIME_PROCESS_GROUP_CONNECTION_SOURCE_H_
+#ifndef PLANC_RUNTIME_PROCESS_GROUP_HANDSHAKE_CONNECTION_SOURCE_H_
+#define PLANC_RUNTIME_PROCESS_GROUP_HANDSHAKE_CONNECTION_SOURCE_H_
 
 #include <optional>
 #include <vector>
 
 #include "absl/time/time.h"
-#include "runtime/process_group/sha256.h"
+#include "runtime/process_group/handshake/sha256.h"
 #include "runtime/process_group/socket.h"
 
 namespace planc {
@@ -30,4 +30,4 @@ class ConnectionSource {
 
 }  // namespace planc
 
-#endif  // PLANC_RUNTIME_PROCESS_GROUP_CONNECTION_SOURCE_H_
+#endif  // PLANC_RUNTIME_PROCESS_GROUP_HANDSHAKE_CONNECTION_SOURCE_H_

@@ -1,5 +1,5 @@
-#ifndef PLANC_RUNTIME_PROCESS_GROUP_INHERITED_CHANNEL_H_
-#define PLANC_RUNTIME_PROCESS_GROUP_INHERITED_CHANNEL_H_
+#ifndef PLANC_RUNTIME_PROCESS_GROUP_HANDSHAKE_INHERITED_CHANNEL_H_
+#define PLANC_RUNTIME_PROCESS_GROUP_HANDSHAKE_INHERITED_CHANNEL_H_
 
 #include <optional>
 #include <utility>
@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "runtime/process_group/connection_source.h"
+#include "runtime/process_group/handshake/connection_source.h"
 #include "runtime/process_group/socket.h"
 
 namespace planc {
@@ -43,4 +43,4 @@ class InheritedConnections : public ConnectionSource {
 
 }  // namespace planc
 
-#endif  // PLANC_RUNTIME_PROCESS_GROUP_INHERITED_CHANNEL_H_
+#endif  // PLANC_RUNTIME_PROCESS_GROUP_HANDSHAKE_INHERITED_CHANNEL_H_

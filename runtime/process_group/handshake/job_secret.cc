@@ -1,4 +1,4 @@
-#include "runtime/process_group/job_secret.h"
+#include "runtime/process_group/handshake/job_secret.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
