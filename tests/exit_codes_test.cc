@@ -14,6 +14,7 @@
 #include <fstream>
 #include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -29,6 +30,51 @@ using ::testing::HasSubstr;
 std::string Folder() {
   return absl::StrCat(::testing::TempDir(), "/",
                       ::testing::UnitTest::GetInstance()->current_test_info()->name());
+}
+
+// A port that somebody else listens on.
+class LocalPort {
+ public:
+  LocalPort() : listener_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t length = sizeof(address);
+    auto* const any = reinterpret_cast<sockaddr*>(&address);
+    EXPECT_EQ(bind(listener_, any, length), 0);
+    EXPECT_EQ(listen(listener_, 16), 0);
+    EXPECT_EQ(getsockname(listener_, any, &length), 0);
+    port_ = absl::StrCat(ntohs(address.sin_port));
+  }
+  ~LocalPort() { close(listener_); }
+  LocalPort(const LocalPort&) = delete;
+  LocalPort& operator=(const LocalPort&) = delete;
+
+  const std::string& port() const { return port_; }
+  // Says `words` to whoever connects, and hangs up.
+  void Greet(const std::string& words) const {
+    while (true) {
+      const int client = accept(listener_, nullptr, nullptr);
+      if (client < 0) return;
+      send(client, words.data(), words.size(), MSG_NOSIGNAL);
+      close(client);
+    }
+  }
+  void StopGreeting() const { shutdown(listener_, SHUT_RDWR); }
+
+ private:
+  const int listener_;
+  std::string port_;
+};
+
+// What torchrun sets for one of two ranks.
+void SetRank(int rank, const std::string& host, const std::string& port) {
+  setenv("RANK", absl::StrCat(rank).c_str(), 1);
+  setenv("LOCAL_RANK", absl::StrCat(rank).c_str(), 1);
+  setenv("WORLD_SIZE", "2", 1);
+  setenv("LOCAL_WORLD_SIZE", "2", 1);
+  setenv("MASTER_ADDR", host.c_str(), 1);
+  setenv("MASTER_PORT", port.c_str(), 1);
 }
 
 class ExitCodesTest : public ::testing::Test {
@@ -138,25 +184,32 @@ TEST_F(ExitCodesTest, TrainingFaultsAreSix) {
 }
 
 TEST_F(ExitCodesTest, APortThatIsTakenIsTwo) {
-  const int taken = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof(address);
-  ASSERT_EQ(bind(taken, reinterpret_cast<sockaddr*>(&address), length), 0);
-  ASSERT_EQ(listen(taken, 1), 0);
-  ASSERT_EQ(getsockname(taken, reinterpret_cast<sockaddr*>(&address), &length), 0);
-  const std::string port = absl::StrCat(ntohs(address.sin_port));
+  const LocalPort taken;
   Expect(2, "run two.yaml",
-         absl::StrCat("cannot listen on port ", port, ": Address already in use"), [&port] {
-           setenv("RANK", "0", 1);
-           setenv("LOCAL_RANK", "0", 1);
-           setenv("WORLD_SIZE", "2", 1);
-           setenv("LOCAL_WORLD_SIZE", "2", 1);
-           setenv("MASTER_ADDR", "127.0.0.1", 1);
-           setenv("MASTER_PORT", port.c_str(), 1);
-         });
-  close(taken);
+         absl::StrCat("cannot listen on port ", taken.port(), ": Address already in use"),
+         [&] { SetRank(0, "127.0.0.1", taken.port()); });
+}
+
+TEST_F(ExitCodesTest, AHostNameThatDoesNotExistIsTwo) {
+  Expect(2, "run two.yaml", "cannot resolve no..host: ", [] { SetRank(0, "no..host", "29500"); });
+}
+
+TEST_F(ExitCodesTest, AStrangerOnThePortIsTwo) {
+  const LocalPort port;
+  std::thread stranger([&port] { port.Greet("SSH-2.0-OpenSSH_9.2\r\n"); });
+  Expect(2, "run two.yaml",
+         absl::StrCat("store of rank 0: 127.0.0.1 port ", port.port(),
+                      ": who listens there is no rank of this job: it says \"SSH-2.0-OpenSSH_9.2"),
+         [&] { SetRank(1, "127.0.0.1", port.port()); });
+  port.StopGreeting();
+  stranger.join();
+}
+
+TEST_F(ExitCodesTest, ASecretThatCanBeGuessedIsTwo) {
+  Expect(2, "run two.yaml", "PLANC_SECRET has 6 characters", [] {
+    SetRank(0, "127.0.0.1", "0");
+    setenv("PLANC_SECRET", "secret", 1);
+  });
 }
 
 TEST_F(ExitCodesTest, ALauncherThatTellsTooLittleIsTwo) {
@@ -175,6 +228,20 @@ TEST_F(ExitCodesTest, ALauncherThatTellsTooLittleIsTwo) {
 TEST_F(ExitCodesTest, TooManyOpenFilesIsTwo) {
   Expect(2, "run two.yaml", "Too many open files", [] {
     const rlimit limit{12, 12};
+    setrlimit(RLIMIT_NOFILE, &limit);
+  });
+}
+
+TEST_F(ExitCodesTest, FewerOpenFilesThanARankNeedsIsTwo) {
+  Expect(2, "run two.yaml", "rank 0 needs 44 open files: 9 connections to the store", [] {
+    const rlimit limit{41, 41};
+    setrlimit(RLIMIT_NOFILE, &limit);
+  });
+  // Only the soft limit is low: planc raises it.
+  Expect(0, "run two.yaml", "", [] {
+    rlimit limit{};
+    getrlimit(RLIMIT_NOFILE, &limit);
+    limit.rlim_cur = 41;
     setrlimit(RLIMIT_NOFILE, &limit);
   });
 }

@@ -35,6 +35,14 @@ absl::Status CheckWorld(const Plan& plan, int64_t rank, int64_t world_size) {
                                                  ", but this is rank ", rank, " of ", world_size));
 }
 
+// Strangers get what the rank itself does not need. REQUIRES: CheckDescriptors is OK.
+StrangerLimits StrangersBeside(const Plan& plan, int64_t rank) {
+  StrangerLimits strangers;
+  const int64_t left = DescriptorLimit() - DescriptorsOf(plan, rank).total();
+  strangers.most = std::clamp<int64_t>(left, 1, static_cast<int64_t>(strangers.most));
+  return strangers;
+}
+
 // Every rank tells where it runs; rank 0 compares that with the mesh. Returns this rank's address
 // towards its peers: the one that routes to the store, unless that is a loopback address and there
 // are other machines.
@@ -217,7 +225,8 @@ absl::StatusOr<Groups> ConnectGroups(const Plan& plan, const LaunchConfig& launc
   }
   PLANC_RETURN_IF_ERROR(CheckDescriptors(plan, launch.rank, DescriptorLimit()));
   PLANC_ASSIGN_OR_RETURN(const std::shared_ptr<StoreAccess> access,
-                         StoreAccess::Open(launch, KeyPrefix(launch), options.secret_folder));
+                         StoreAccess::Open(launch, KeyPrefix(launch), options.secret_folder,
+                                           StrangersBeside(plan, launch.rank)));
   PLANC_ASSIGN_OR_RETURN(const std::shared_ptr<StoreClient> store,
                          access->Connect(options.connect_timeout));
   PLANC_RETURN_IF_ERROR(store->Join(launch.rank));

@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "runtime/process_group/handshake/authenticated_listener.h"
 #include "runtime/process_group/handshake/inherited_channel.h"
 #include "schemas/status.h"
 
@@ -25,7 +24,8 @@ absl::StatusOr<Socket> Listen(const LaunchConfig& launch) {
 
 absl::StatusOr<std::shared_ptr<StoreAccess>> StoreAccess::Open(const LaunchConfig& launch,
                                                                const std::string& job,
-                                                               const std::string& secret_folder) {
+                                                               const std::string& secret_folder,
+                                                               const StrangerLimits& strangers) {
   std::shared_ptr<StoreAccess> access(new StoreAccess);
   access->host_ = launch.store_host;
   access->port_ = launch.store_port;
@@ -41,11 +41,12 @@ absl::StatusOr<std::shared_ptr<StoreAccess>> StoreAccess::Open(const LaunchConfi
     found->id = id;
     return found->secret;
   };
-  if (launch.rank == 0) PLANC_RETURN_IF_ERROR(access->Serve(launch, secret_folder));
+  if (launch.rank == 0) PLANC_RETURN_IF_ERROR(access->Serve(launch, secret_folder, strangers));
   return access;
 }
 
-absl::Status StoreAccess::Serve(const LaunchConfig& launch, const std::string& secret_folder) {
+absl::Status StoreAccess::Serve(const LaunchConfig& launch, const std::string& secret_folder,
+                                const StrangerLimits& strangers) {
   StoreLimits limits;
   limits.world_size = launch.world_size;
   limits.most_clients = kConnectionsOfARank * static_cast<size_t>(launch.world_size);
@@ -63,8 +64,9 @@ absl::Status StoreAccess::Serve(const LaunchConfig& launch, const std::string& s
     found_->id = file_->id();
     found_->secret = file_->secret();
   }
-  PLANC_ASSIGN_OR_RETURN(auto connections, AuthenticatedListener::Create(
-                                               std::move(listener), found_->secret, found_->id));
+  PLANC_ASSIGN_OR_RETURN(
+      auto connections,
+      AuthenticatedListener::Create(std::move(listener), found_->secret, found_->id, strangers));
   PLANC_ASSIGN_OR_RETURN(server_, StoreServer::Start(std::move(connections), purpose_, limits));
   return absl::OkStatus();
 }

@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "runtime/launch/launch.h"
+#include "runtime/process_group/handshake/authenticated_listener.h"
 #include "runtime/process_group/handshake/job_secret.h"
 #include "runtime/process_group/store_client.h"
 #include "runtime/process_group/store_server.h"
@@ -19,10 +20,12 @@ namespace planc {
 class StoreAccess {
  public:
   // Rank 0 serves the store from now on, as long as the object lives. `job`: tells starts apart.
-  // `secret_folder`: all ranks share it. Errors: as ListenOn and SecretFile::Create.
+  // `secret_folder`: all ranks share it. `strangers`: of the port, where there is one.
+  // Errors: as ListenOn and SecretFile::Create.
   static absl::StatusOr<std::shared_ptr<StoreAccess>> Open(const LaunchConfig& launch,
                                                            const std::string& job,
-                                                           const std::string& secret_folder);
+                                                           const std::string& secret_folder,
+                                                           const StrangerLimits& strangers);
 
   // Another connection. Errors: as StoreClient::Connect.
   absl::StatusOr<std::shared_ptr<StoreClient>> Connect(absl::Duration timeout) const;
@@ -42,7 +45,8 @@ class StoreAccess {
 
   StoreAccess() = default;
 
-  absl::Status Serve(const LaunchConfig& launch, const std::string& secret_folder);
+  absl::Status Serve(const LaunchConfig& launch, const std::string& secret_folder,
+                     const StrangerLimits& strangers);
 
   std::string host_;
   int port_ = 0;
