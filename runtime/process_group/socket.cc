@@ -154,8 +154,9 @@ absl::StatusOr<Socket> ConnectTo(const std::string& host, int port, absl::Durati
     }
     absl::SleepFor(absl::Milliseconds(20));
   } while (absl::Now() < deadline);
-  return WithContext(last, absl::StrCat("cannot reach ", host, " port ", port, " within ",
-                                        absl::FormatDuration(timeout)));
+  return WithContext(
+      last, absl::StrCat("cannot reach ", host, " port ", port, " within ",
+                         absl::FormatDuration(absl::Ceil(timeout, absl::Milliseconds(1)))));
 }
 
 absl::StatusOr<std::string> LocalAddress(const Socket& socket) {

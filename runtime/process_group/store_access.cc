@@ -17,7 +17,7 @@ absl::StatusOr<Socket> Listen(const LaunchConfig& launch) {
   const bool only_here = launch.local_world_size == launch.world_size;
   absl::StatusOr<Socket> listener = ListenOn(launch.store_host, launch.store_port, only_here);
   if (listener.ok()) return listener;
-  return WithContext(listener.status(), "store of rank 0 (MASTER_PORT chooses another port)");
+  return WithContext(listener.status(), "store of rank 0 (MASTER_ADDR and MASTER_PORT say where)");
 }
 
 }  // namespace
