@@ -13,6 +13,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/data/mapping_watch.h"
+#include "schemas/counted.h"
 #include "schemas/fault.h"
 
 namespace planc {
@@ -84,7 +86,22 @@ absl::StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
   MappedFile mapped;
   mapped.data_ = *data;
   mapped.size_ = info.st_size;
+  mapped.device_ = info.st_dev;
+  mapped.inode_ = info.st_ino;
+  if (*data != nullptr) WatchMapping(*data, info.st_size, path);
   return mapped;
+}
+
+absl::Status MappedFile::CheckNotCut(const std::string& path) const {
+  struct stat info {};
+  // Another file of that name, or none, leaves the mapped one as it is.
+  if (stat(path.c_str(), &info) != 0 || info.st_dev != device_ || info.st_ino != inode_ ||
+      info.st_size >= size_) {
+    return absl::OkStatus();
+  }
+  return absl::DataLossError(absl::StrCat(path, ": was cut short while it was in use, from ", size_,
+                                          " to ",
+                                          Counted(static_cast<int64_t>(info.st_size), "byte")));
 }
 
 int MappedFile::Advise(const char* begin, int64_t bytes, int advice) const {
@@ -112,16 +129,23 @@ void MappedFile::ReleaseMemory(const char* begin, int64_t bytes) const {
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+    : data_(std::exchange(other.data_, nullptr)),
+      size_(std::exchange(other.size_, 0)),
+      device_(other.device_),
+      inode_(other.inode_) {}
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);
+  std::swap(device_, other.device_);
+  std::swap(inode_, other.inode_);
   return *this;
 }
 
 MappedFile::~MappedFile() {
-  if (data_ != nullptr) munmap(const_cast<char*>(data_), static_cast<size_t>(size_));
+  if (data_ == nullptr) return;
+  UnwatchMapping(data_);
+  munmap(const_cast<char*>(data_), static_cast<size_t>(size_));
 }
 
 std::string PathIn(const std::string& directory, const std::string& path) {

@@ -1,6 +1,8 @@
 #ifndef PLANC_RUNTIME_DATA_MAPPED_FILE_H_
 #define PLANC_RUNTIME_DATA_MAPPED_FILE_H_
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <string>
 
@@ -19,6 +21,7 @@ absl::StatusOr<int> OpenRegularFile(const std::string& path);
 int ErrnoOf(const absl::Status& status);
 
 // A regular file mapped for reading; unmapped by the destructor. An empty file maps to nothing.
+// Using bytes that can no longer be read ends the process (mapping_watch.h).
 class MappedFile {
  public:
   // Errors: those of OpenRegularFile, and when it cannot be mapped.
@@ -37,6 +40,10 @@ class MappedFile {
   // cannot do that, nothing is read yet. REQUIRES: they lie in the file.
   // Errors: DataLoss without the path.
   absl::Status Fetch(const char* begin, int64_t bytes) const;
+  // Whether the file, if `path` is still its name, is as long as when it was mapped. The rest of
+  // the page in which a shorter one ends reads as zeros. Allocates nothing when it is. Errors:
+  // DataLoss with both sizes.
+  absl::Status CheckNotCut(const std::string& path) const;
   // Gives back the memory that `bytes` bytes from `begin` take; they are read again when they are
   // used again. REQUIRES: they lie in the file.
   void ReleaseMemory(const char* begin, int64_t bytes) const;
@@ -47,6 +54,8 @@ class MappedFile {
 
   const char* data_ = nullptr;
   int64_t size_ = 0;
+  dev_t device_ = 0;
+  ino_t inode_ = 0;
 };
 
 // `path` itself when absolute, else `directory`/`path`.

@@ -1,11 +1,13 @@
 #include "runtime/data/mapped_file.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -13,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "schemas/exit_code.h"
 #include "schemas/fault.h"
 
 namespace planc {
@@ -50,6 +53,51 @@ TEST(MappedFileTest, AFileThatIsCutShortIsAnError) {
   const absl::Status status = file->Fetch(file->data(), kBytes);
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
   EXPECT_THAT(std::string(status.message()), testing::HasSubstr("cannot be read"));
+}
+
+TEST(MappedFileTest, UsingWhatIsGoneEndsTheProcessInWords) {
+  const std::string path = WriteFile("gone");
+  const auto other = MappedFile::Open(WriteFile("kept"));
+  const auto file = MappedFile::Open(path);
+  ASSERT_TRUE(file.ok() && other.ok()) << file.status();
+  EXPECT_TRUE(file->CheckNotCut(path).ok());
+  std::filesystem::resize_file(path, kBytes / 2);
+  EXPECT_EQ(file->data()[kBytes / 2 - 1], 'x');
+  const auto use = [&](int64_t byte) { [[maybe_unused]] volatile char x = file->data()[byte]; };
+  EXPECT_EXIT(use(kBytes / 2), testing::ExitedWithCode(kExitTrainingFault),
+              "planc: .*gone: cannot be read at byte 524288: the file was cut short");
+  EXPECT_EXIT(use(kBytes + 2), testing::ExitedWithCode(kExitTrainingFault), "at byte 1048578: ");
+}
+
+TEST(MappedFileTest, ABusErrorElsewhereEndsTheProcessAsBefore) {
+  const auto file = MappedFile::Open(WriteFile("whole2"));
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_EXIT(raise(SIGBUS), testing::KilledBySignal(SIGBUS), "");
+  const std::string path = WriteFile("elsewhere");
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const void* const unknown = mmap(nullptr, kBytes, PROT_READ, MAP_PRIVATE, descriptor, 0);
+  ASSERT_NE(unknown, MAP_FAILED);
+  std::filesystem::resize_file(path, 0);
+  EXPECT_EXIT([[maybe_unused]] volatile char x = *static_cast<const char*>(unknown),
+              testing::KilledBySignal(SIGBUS), "");
+  munmap(const_cast<void*>(unknown), kBytes);
+  close(descriptor);
+}
+
+TEST(MappedFileTest, SeesThatItsFileWasCut) {
+  const std::string path = WriteFile("cut2");
+  const auto file = MappedFile::Open(path);
+  ASSERT_TRUE(file.ok()) << file.status();
+  std::filesystem::rename(path, path + ".old");  // the mapping stays
+  WriteFile("cut2");
+  std::filesystem::resize_file(path, 5);
+  EXPECT_TRUE(file->CheckNotCut(path).ok());
+  std::filesystem::rename(path + ".old", path);
+  std::filesystem::resize_file(path, kBytes + 2);
+  const absl::Status cut = file->CheckNotCut(path);
+  EXPECT_EQ(cut.code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(std::string(cut.message()),
+            path + ": was cut short while it was in use, from 1048579 to 1048578 bytes");
 }
 
 TEST(MappedFileTest, WhatIsNoRegularFileIsRefusedAtOnce) {

@@ -170,17 +170,22 @@ int64_t FirstOutside(const char* data, int64_t count, int64_t vocab) {
   return -1;
 }
 
+std::string OutsideText(const TokenFile& file, int64_t token, int64_t vocab) {
+  return WithTokenType(file.code, [&](auto zero) {
+    using T = decltype(zero);
+    const T value = LoadUnaligned<T>(file.data() + token * static_cast<int64_t>(sizeof(T)));
+    return absl::StrCat(file.name, ": token ", token, " is ", static_cast<int64_t>(value),
+                        ", but model.vocab is ", vocab);
+  });
+}
+
 }  // namespace
 
 std::string VocabularyDefect(const TokenFile& file, int64_t vocab) {
-  return WithTokenType(file.code, [&](auto zero) -> std::string {
-    using T = decltype(zero);
-    const int64_t bad = FirstOutside<T>(file.data(), file.tokens, vocab);
-    if (bad < 0) return "";
-    const T value = LoadUnaligned<T>(file.data() + bad * static_cast<int64_t>(sizeof(T)));
-    return absl::StrCat(file.name, ": token ", bad, " is ", static_cast<int64_t>(value),
-                        ", but model.vocab is ", vocab);
+  const int64_t bad = WithTokenType(file.code, [&](auto zero) {
+    return FirstOutside<decltype(zero)>(file.data(), file.tokens, vocab);
   });
+  return bad < 0 ? "" : OutsideText(file, bad, vocab);
 }
 
 absl::StatusOr<std::unique_ptr<TokenStream>> TokenStream::Open(
@@ -202,11 +207,20 @@ absl::StatusOr<std::unique_ptr<TokenStream>> TokenStream::Open(
   return stream;
 }
 
+void TokenStream::KeepFirst(int64_t tokens) {
+  files_.back().tokens -= tokens_ - tokens;
+  tokens_ = tokens;
+}
+
+std::vector<TokenFile>::const_iterator TokenStream::FileOf(int64_t token) const {
+  // The last one that begins at or before it.
+  return std::upper_bound(files_.begin(), files_.end(), token,
+                          [](int64_t at, const TokenFile& f) { return at < f.first; }) -
+         1;
+}
+
 void TokenStream::Read(int64_t first, int64_t count, int32_t* out) const {
-  // The last file that begins at or before `first`; empty files in between hold nothing.
-  auto file = std::upper_bound(files_.begin(), files_.end(), first,
-                               [](int64_t at, const TokenFile& f) { return at < f.first; }) -
-              1;
+  auto file = FileOf(first);
   while (count > 0) {
     const int64_t begin = first - file->first;
     const int64_t take = std::min(count, file->tokens - begin);
@@ -223,6 +237,26 @@ void TokenStream::Read(int64_t first, int64_t count, int32_t* out) const {
     out += take;
     ++file;
   }
+}
+
+absl::Status TokenStream::ReadChecked(int64_t first, int64_t count, int64_t vocab,
+                                      int32_t* out) const {
+  Read(first, count, out);
+  for (auto file = FileOf(first); file != files_.end() && file->first < first + count; ++file) {
+    PLANC_RETURN_IF_ERROR(file->file.CheckNotCut(file->name));
+  }
+  const auto limit = static_cast<uint32_t>(std::min<int64_t>(vocab, int64_t{1} << 31));
+  // Negative ones are large. Without an exit, so that the compiler can vectorize it.
+  uint32_t any = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    any |= static_cast<uint32_t>(static_cast<uint32_t>(out[i]) >= limit);
+  }
+  for (int64_t i = 0; i < count && any != 0; ++i) {
+    if (static_cast<uint32_t>(out[i]) < limit) continue;
+    return absl::DataLossError(
+        OutsideText(*FileOf(first + i), first + i - FileOf(first + i)->first, vocab));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace planc

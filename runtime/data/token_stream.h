@@ -44,14 +44,23 @@ class TokenStream {
                                                            const std::string& directory);
 
   int64_t tokens() const { return tokens_; }
+  // Leaves out what the last file has beyond that many tokens of the stream.
+  // REQUIRES: at least all of the files before it.
+  void KeepFirst(int64_t tokens);
   const std::vector<TokenFile>& files() const { return files_; }
 
   // Copies tokens [first, first + count) of the stream, which may cross files. A token that does
   // not fit in int32 becomes -1.
   // REQUIRES: 0 <= first, first + count <= tokens().
   void Read(int64_t first, int64_t count, int32_t* out) const;
+  // The same for tokens that something is computed with. Errors: DataLoss naming the file when a
+  // token is not below `vocab`, with its offset (in tokens) and value, or the file was cut short.
+  absl::Status ReadChecked(int64_t first, int64_t count, int64_t vocab, int32_t* out) const;
 
  private:
+  // The file that holds a token. Empty files in between hold nothing.
+  std::vector<TokenFile>::const_iterator FileOf(int64_t token) const;
+
   std::vector<TokenFile> files_;
   int64_t tokens_ = 0;
 };

@@ -1,6 +1,7 @@
 #include "runtime/data/token_stream.h"
 
 #include <cstdint>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -50,6 +51,54 @@ std::string MegatronIndexBytes(uint8_t code, int64_t width, const std::vector<in
   }
   for (size_t i = 0; i <= lengths.size(); ++i) bytes += BytesOf<int64_t>({static_cast<int64_t>(i)});
   return bytes;
+}
+
+TEST(TokenStreamTest, TokensThatAreUsedAreChecked) {
+  WriteFile("first16.bin", BytesOf<uint16_t>({1, 2, 3}));
+  WriteFile("none16.bin", "");
+  WriteFile("second16.bin", BytesOf<uint16_t>({4, 9, 5, 60000}));
+  const auto stream = OpenIn({"first16.bin", "none16.bin", "second16.bin"}, proto::TOKENS);
+  ASSERT_TRUE(stream.ok()) << stream.status();
+  std::vector<int32_t> out(7);
+  EXPECT_TRUE((*stream)->ReadChecked(0, 7, 65536, out.data()).ok());
+  EXPECT_EQ(out, (std::vector<int32_t>{1, 2, 3, 4, 9, 5, 60000}));
+  EXPECT_TRUE((*stream)->ReadChecked(0, 6, 10, out.data()).ok());
+  const auto error = [&](int64_t first, int64_t count, int64_t vocab) {
+    const absl::Status status = (*stream)->ReadChecked(first, count, vocab, out.data());
+    EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+    return std::string(status.message());
+  };
+  EXPECT_THAT(error(0, 7, 9), HasSubstr("/second16.bin: token 1 is 9, but model.vocab is 9"));
+  EXPECT_THAT(error(5, 2, 60000),
+              HasSubstr("/second16.bin: token 3 is 60000, but model.vocab is 60000"));
+  // Written after it was opened.
+  std::fstream(testing::TempDir() + "first16.bin", std::ios::in | std::ios::out | std::ios::binary)
+      << "\xff\xff";
+  EXPECT_THAT(error(0, 7, 60001),
+              HasSubstr("/first16.bin: token 0 is 65535, but model.vocab is 60001"));
+}
+
+TEST(TokenStreamTest, WideTokensThatDoNotFitAreOutsideAnyVocabulary) {
+  WriteFile("int64.bin", BytesOf<int64_t>({1, -1, (int64_t{1} << 32) + 5}));
+  WriteFile("int64.idx", MegatronIndexBytes(5, 8, {3}));
+  const auto stream = OpenIn({"int64"}, proto::MEGATRON);
+  ASSERT_TRUE(stream.ok()) << stream.status();
+  int32_t out = 0;
+  const int64_t vocab = int64_t{1} << 31;
+  EXPECT_TRUE((*stream)->ReadChecked(0, 1, vocab, &out).ok());
+  EXPECT_THAT(std::string((*stream)->ReadChecked(1, 1, vocab, &out).message()),
+              HasSubstr("token 1 is -1,"));
+  EXPECT_THAT(std::string((*stream)->ReadChecked(2, 1, vocab, &out).message()),
+              HasSubstr("token 2 is 4294967301,"));
+}
+
+TEST(TokenStreamTest, AFileThatIsCutInsideAPageIsAnError) {
+  WriteFile("page.bin", std::string(1000, 'a'));
+  const auto stream = OpenIn({"page.bin"}, proto::BYTES);
+  ASSERT_TRUE(stream.ok()) << stream.status();
+  std::filesystem::resize_file(testing::TempDir() + "page.bin", 500);
+  std::vector<int32_t> out(100);
+  EXPECT_EQ((*stream)->ReadChecked(900, 100, 256, out.data()).code(), absl::StatusCode::kDataLoss);
 }
 
 TEST(TokenStreamTest, ReadsAcrossFiles) {
