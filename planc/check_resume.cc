@@ -6,12 +6,14 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "kernels/instruction_set.h"
 #include "nlohmann/json.hpp"
 #include "planc/fit.h"
 #include "planc/text.h"
 #include "runtime/checkpoint/checkpoint_directory.h"
+#include "runtime/checkpoint/data_changes.h"
 #include "runtime/checkpoint/huggingface/initial_weights.h"
 #include "runtime/checkpoint/job_changes.h"
 #include "runtime/checkpoint/manifest.h"
@@ -168,18 +170,40 @@ class ResumeChecker {
         plan_, manifest, here.ok() ? std::optional<host::InstructionSet>(*here) : std::nullopt);
     if (outlook.own)
       outlook.check.changes = JobChangesInRun(manifest.job, plan_.job, manifest.step);
+    const absl::Status compared =
+        AddDataChanges(manifest.data.has_value() ? &manifest.data->identity : nullptr, plan_.job,
+                       base_, outlook.own, &outlook.check);
+    if (!compared.ok()) {
+      outlook.notices.push_back(
+          absl::StrCat("the data cannot be compared: ", std::string(compared.message())));
+    }
     if (!RefusalOf(outlook.check, outlook.checkpoint).ok()) {
       Refuse(outlook);
       return std::nullopt;
     }
     outlook.step = manifest.step;
     outlook.steps = plan_.job.run().steps();
-    outlook.notices = NoticesOf(outlook.check, plan_, manifest);
+    const std::vector<std::string> differences = NoticesOf(outlook.check, plan_, manifest);
+    outlook.notices.insert(outlook.notices.end(), differences.begin(), differences.end());
+    AddPosition(manifest, &outlook);
     outlook.size = LoadSizeOf(plan_, manifest);
     outlook.arena_bytes = RankBytes(FullestClass(plan_));
     outlook.manifest_bytes =
         kManifestExpansion * FileBytes(absl::StrCat(outlook.checkpoint, "/", kManifestName));
     return outlook;
+  }
+
+  // Where the run goes on in its data.
+  void AddPosition(const Manifest& manifest, ResumeOutlook* outlook) {
+    const absl::StatusOr<int64_t> tokens = TrainingTokens(plan_.job, base_);
+    if (!tokens.ok() || *tokens <= plan_.job.batch().sequence()) return;
+    const absl::StatusOr<DataPosition> position =
+        PositionAfter(manifest, plan_.job, outlook->check.data, *tokens, &outlook->notices);
+    if (!position.ok()) {
+      outlook->notices.emplace_back(position.status().message());
+      return;
+    }
+    outlook->position = *position;
   }
 
   // One diagnostic that points at all keys that differ.
@@ -267,8 +291,18 @@ std::string OutlookText(const ResumeOutlook& outlook) {
               : outlook.steps == 1 ? "the only step is done: nothing is left to train"
                                    : absl::StrCat("all ", outlook.steps,
                                                   " steps are done: nothing is left to train"));
+  if (outlook.position.has_value()) {
+    const DataPosition& position = *outlook.position;
+    add("data", absl::StrFormat(
+                    "%s and %s are done, %.2f epochs", Counted(position.samples, "sample"),
+                    Counted(position.tokens, "token"), EpochsBefore(position, position.samples)));
+  }
   if (outlook.check.SameBits()) {
-    add("layout", "as it was saved: with the same settings the run goes on bit for bit");
+    add("layout", outlook.check.data == DataChange::kSame
+                      ? "as it was saved, and the data are the same as far as size and checksum "
+                        "tell: with the same program the run goes on bit for bit"
+                      : "as it was saved: with the same settings and data the run goes on bit for "
+                        "bit; whether the data are the same is not known");
   }
   for (const std::string& notice : outlook.notices) add("notice", notice);
   const LoadSize& size = outlook.size;
@@ -287,12 +321,18 @@ std::string OutlookText(const ResumeOutlook& outlook) {
 }
 
 std::string OutlookJson(const ResumeOutlook& outlook) {
-  nlohmann::ordered_json json = {{"checkpoint", outlook.checkpoint},
-                                 {"candidates", outlook.candidates},
-                                 {"step", outlook.step},
-                                 {"steps", outlook.steps},
-                                 {"same_layout", outlook.check.SameLayout()},
-                                 {"same_bits", outlook.check.SameBits()}};
+  nlohmann::ordered_json json = {
+      {"checkpoint", outlook.checkpoint},
+      {"candidates", outlook.candidates},
+      {"step", outlook.step},
+      {"steps", outlook.steps},
+      {"same_layout", outlook.check.SameLayout()},
+      {"same_data", DataChangeName(outlook.check.data)},
+      {"same_bits", outlook.check.SameBits() && outlook.check.data == DataChange::kSame}};
+  if (outlook.position.has_value()) {
+    json["samples"] = outlook.position->samples;
+    json["tokens"] = outlook.position->tokens;
+  }
   json["changes"] = nlohmann::ordered_json::array();
   for (const JobChange& change : outlook.check.changes) {
     json["changes"].push_back({{"key", change.key},

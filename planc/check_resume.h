@@ -17,13 +17,14 @@ namespace planc {
 // How a run would go on from a checkpoint, as far as the manifest and the headers of the shard
 // files tell: the bytes of the tensors are not read.
 struct ResumeOutlook {
-  std::string checkpoint;  // the folder
-  int64_t candidates = 0;  // complete checkpoints there were to choose from
-  bool named = false;      // the path named this checkpoint and no directory
-  bool own = false;        // `auto`: the run in run.directory goes on
-  int64_t step = 0;        // steps done
-  int64_t steps = 0;       // run.steps
-  ResumeCheck check;       // how the jobs differ
+  std::string checkpoint;                // the folder
+  int64_t candidates = 0;                // complete checkpoints there were to choose from
+  bool named = false;                    // the path named this checkpoint and no directory
+  bool own = false;                      // `auto`: the run in run.directory goes on
+  int64_t step = 0;                      // steps done
+  int64_t steps = 0;                     // run.steps
+  ResumeCheck check;                     // how the jobs differ
+  std::optional<DataPosition> position;  // in the data; nothing when these cannot be opened
   std::vector<std::string> notices;
   LoadSize size;               // bytes read
   int64_t arena_bytes = 0;     // of the fullest rank, all of which exist while loading

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "runtime/checkpoint/run_record.h"
+#include "runtime/data/data_identity.h"
 #include "runtime/launch/launch.h"
 #include "runtime/launch/run_lock.h"
 #include "runtime/run_start.h"
@@ -23,6 +24,7 @@ struct RunRequest {
   std::string plan_hash;
   std::string version;                // of this program
   std::string base_directory;         // what relative paths of the job start from
+  std::optional<DataIdentity> data;   // of the job's files
   std::optional<std::string> resume;  // takes the place of checkpoint.resume
   std::optional<int64_t> stop_after;  // as RunOptions::stop_after
   bool fresh = false;                 // begin a new run where another one has been

@@ -8,9 +8,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "runtime/checkpoint/data_changes.h"
 #include "runtime/checkpoint/durable_file.h"
 #include "runtime/checkpoint/huggingface/initial_weights.h"
 #include "runtime/checkpoint/job_changes.h"
+#include "runtime/checkpoint/json_fields.h"
 #include "runtime/checkpoint/manifest.h"
 #include "runtime/checkpoint/resume_check.h"
 #include "runtime/checkpoint/run_checkpoints.h"
@@ -100,7 +102,7 @@ class Decider {
         const AutoChoice choice,
         ChooseForAuto(folders_.checkpoints, planc::SelectionOf(decision_.record)));
     if (IsNamed() && !ByItself(before)) return FromNamed(before, NamedPath(), choice);
-    PLANC_RETURN_IF_ERROR(CheckChanges(choice.candidates, &before.job));
+    PLANC_RETURN_IF_ERROR(CheckChanges(choice.candidates, &before));
     const int64_t newest = NewestStep(choice.candidates);
     if (IsComplete(before)) return NothingToDo(before);
     const std::vector<WayBack>& ways = decision_.record.ways_back;
@@ -224,10 +226,14 @@ class Decider {
         "  another checkpoint.directory for a run of its own, or\n  ", kFreshWay));
   }
 
+  absl::Status AddChangesSince(const DataIdentity* then, ResumeCheck* check) const {
+    return AddDataChanges(then, plan_.job, request_.base_directory, /*in_run=*/true, check);
+  }
+
   // Whether the job is still that of the run; judged by its newest checkpoint that can be read, or
   // by its record when there is none.
   absl::Status CheckChanges(const std::vector<CheckpointEntry>& candidates,
-                            const proto::Job* recorded) {
+                            const RunRecord* recorded) {
     ResumeCheck check;
     std::string name = absl::StrCat(folders_.run, "/", kRunRecordName);
     bool compared = false;
@@ -236,10 +242,16 @@ class Decider {
       if (!manifest.ok() || !CheckStep(*entry, manifest->step).ok()) continue;
       check = CompareWithCheckpoint(plan_, *manifest);
       check.changes = JobChangesInRun(manifest->job, plan_.job, manifest->step);
+      PLANC_RETURN_IF_ERROR(AddChangesSince(
+          manifest->data.has_value() ? &manifest->data->identity : nullptr, &check));
       name = entry->path;
       compared = true;
     }
-    if (!compared && recorded != nullptr) check.changes = JobChangesInRun(*recorded, plan_.job, 0);
+    if (!compared && recorded != nullptr) {
+      check.changes = JobChangesInRun(recorded->job, plan_.job, 0);
+      PLANC_RETURN_IF_ERROR(
+          AddChangesSince(recorded->data.has_value() ? &*recorded->data : nullptr, &check));
+    }
     const absl::Status refusal = RefusalOf(check, name);
     if (refusal.ok()) return refusal;
     return absl::Status(refusal.code(),
@@ -250,6 +262,8 @@ class Decider {
     RunRecord& record = decision_.record;
     record.job = plan_.job;
     record.plan_hash = request_.plan_hash;
+    record.data = request_.data;
+    if (record.data.has_value()) decision_.start.data = HexText(ChecksumOf(*record.data));
     record.planc = request_.version;
     record.checkpoint_directory = Absolute(folders_.checkpoints);
     record.launch = request_.launch;

@@ -63,6 +63,7 @@ std::string RunStartText(const RunStart& start) {
   Json json;
   json["id"] = start.id;
   json["plan_hash"] = start.plan_hash;
+  json["data"] = start.data;
   json["resume"] = start.resume;
   json["adopts_unidentified"] = start.adopts_unidentified;
   json["points"] = Json::array();
@@ -81,7 +82,8 @@ absl::StatusOr<RunStart> ParseRunStart(const std::string& text) {
   RunStart start;
   std::vector<std::string> points;
   if (!json.is_object() || !Read(json, "id", &start.id) ||
-      !Read(json, "plan_hash", &start.plan_hash) || !Read(json, "resume", &start.resume) ||
+      !Read(json, "plan_hash", &start.plan_hash) || !Read(json, "data", &start.data) ||
+      !Read(json, "resume", &start.resume) ||
       !Read(json, "adopts_unidentified", &start.adopts_unidentified) ||
       !Read(json, "points", &points) || !ReadPoints(points, &start.points) ||
       !Read(json, "initial", &start.initial) || !Read(json, "complete", &start.complete) ||

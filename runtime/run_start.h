@@ -16,8 +16,10 @@ namespace planc {
 
 // What every rank must know of the run that it is part of.
 struct RunStart {
-  std::string id;                    // RunRecord::id
-  std::string plan_hash;             // of the plan that all its ranks carry out
+  std::string id;         // RunRecord::id
+  std::string plan_hash;  // of the plan that all its ranks carry out
+  // ChecksumOf the data that all its ranks read, which run.json lists; empty: not known.
+  std::string data;
   std::string resume;                // takes the place of checkpoint.resume
   bool adopts_unidentified = false;  // RunRecord::adopts_unidentified
   std::vector<BranchPoint> points;   // RunRecord::ways_back

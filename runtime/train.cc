@@ -36,7 +36,7 @@ absl::StatusOr<TrainingEnd> Train(const Plan& plan, const LaunchConfig& launch,
   PLANC_ASSIGN_OR_RETURN(Groups groups, ConnectGroups(plan, launch, GroupOptionsOf(plan, options)));
   ControlAgreement agreement(&groups.control());
   ControlAgreement writers(&groups.background_control(), [&groups] { groups.CancelBackground(); });
-  PLANC_ASSIGN_OR_RETURN(const RunStart run, AgreeOnRun(options, &groups, agreement));
+  PLANC_ASSIGN_OR_RETURN(const RunStart run, AgreeOnRun(options, &groups, agreement, &data));
   if (run.complete) return TrainingEnd::kCompleted;
 
   // 3. Partition: this rank's programs, bound to memory, and its share of the training state.
@@ -50,14 +50,14 @@ absl::StatusOr<TrainingEnd> Train(const Plan& plan, const LaunchConfig& launch,
       const std::unique_ptr<ProgramRunner> runner,
       ProgramRunner::Create(*session, device.get(), {options.stall, report.profile()}));
   const absl::StatusOr<int64_t> prepared =
-      PrepareState(*session, runner.get(), options, run, agreement, &report);
+      PrepareState(*session, runner.get(), options, run, agreement, &data, &report);
   if (absl::IsCancelled(prepared.status())) return report.StoppedEarly(prepared.status());
   PLANC_ASSIGN_OR_RETURN(const int64_t first_step, prepared);
   Checkpointer checkpointer(plan, launch.rank, launch.threads, session->Shards(),
                             CheckpointDirectory(plan, options.base_directory), writers,
-                            SaveOptionsOf(options, run, *session, report));
+                            SaveOptionsOf(options, run, *session, data, report));
   ReplicaCheck replicas(*session, &groups.control(), launch.host);
-  Validation validation(*session, runner.get(), data.validation(), end);
+  Validation validation(*session, runner.get(), data, end);
   PLANC_ASSIGN_OR_RETURN(bool stop, validation.MakeUp(first_step, &report));
 
   for (int64_t done = first_step + 1; done <= end && !stop; ++done) {

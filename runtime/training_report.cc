@@ -152,9 +152,11 @@ absl::Status TrainingReport::Write(int64_t steps_done, double lr,
   StepMetrics row = std::exchange(checkpoint_, {});
   row.step = steps_done;
   if (!run_id_.empty()) row.run = run_id_;
-  row.tokens = steps_done * step_tokens;
+  row.tokens = data_->After(steps_done).tokens;
+  row.epoch = data_->EpochsAfter(steps_done);
   row.loss = session_->Loss();
   row.validation_loss = validation.loss;
+  if (validation.loss.has_value()) row.validation_windows = data_->ValidationWindows();
   row.grad_norm = session_->GradNorm();
   row.lr = lr;
   row.step_seconds = absl::ToDoubleSeconds(stepping_) / static_cast<double>(steps_);
@@ -201,6 +203,7 @@ absl::Status TrainingReport::AddValidation(double validation_loss) {
   if (metrics_ == nullptr) return absl::OkStatus();
   StepMetrics row = *metrics_->kept();
   row.validation_loss = validation_loss;
+  row.validation_windows = data_->ValidationWindows();
   if (progress_ != nullptr) progress_->Show(row);
   return metrics_->ReplaceKept(row, SecondsSince1970());
 }

@@ -19,6 +19,7 @@
 #include "runtime/step/profile.h"
 #include "runtime/step/session.h"
 #include "runtime/train.h"
+#include "runtime/training_data.h"
 #include "schemas/plan.h"
 
 namespace planc {
@@ -57,6 +58,8 @@ class TrainingReport {
 
   // Opens metrics.jsonl of the run, keeping the rows of the first `resumed` steps.
   absl::Status OpenFiles(const std::string& run_id, int64_t resumed);
+  // Where the run is in its data, for the rows; must outlive the report.
+  void Reads(const TrainingData* data) { data_ = data; }
   // That number.
   int64_t resumed() const { return resumed_; }
   // The step at which the training ends.
@@ -115,6 +118,7 @@ class TrainingReport {
 
   const Session* session_;
   const RunOptions* options_;
+  const TrainingData* data_ = nullptr;
   bool speaks_ = false;  // rank 0
   int64_t end_ = 0;
   int64_t resumed_ = 0;  // steps done before this run

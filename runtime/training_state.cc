@@ -85,25 +85,33 @@ GroupOptions GroupOptionsOf(const Plan& plan, const RunOptions& options) {
   return groups;
 }
 
-absl::StatusOr<RunStart> AgreeOnRun(const RunOptions& options, Groups* groups,
-                                    Agreement& agreement) {
-  if (options.run.has_value()) return *options.run;
+absl::StatusOr<RunStart> AgreeOnRun(const RunOptions& options, Groups* groups, Agreement& agreement,
+                                    TrainingData* data) {
+  if (options.run.has_value()) {
+    PLANC_RETURN_IF_ERROR(agreement.AllOk(data->CheckThatOf(*options.run)));
+    return *options.run;
+  }
   PLANC_RETURN_IF_ERROR(
       agreement.AllOk(options.check_memory ? options.check_memory() : absl::OkStatus()));
   PLANC_ASSIGN_OR_RETURN(RunStart run,
                          AgreeOnRun(options.begin_run, &groups->control(), agreement));
-  if (run.complete) PLANC_RETURN_IF_ERROR(groups->Shutdown());
+  if (run.complete) {
+    PLANC_RETURN_IF_ERROR(groups->Shutdown());
+    return run;
+  }
+  PLANC_RETURN_IF_ERROR(agreement.AllOk(data->CheckThatOf(run)));
   return run;
 }
 
 SaveOptions SaveOptionsOf(const RunOptions& options, const RunStart& run, const Session& session,
-                          const TrainingReport& report) {
+                          const TrainingData& data, const TrainingReport& report) {
   SaveOptions save;
   save.instruction_set = session.instruction_set();
   save.versions = options.versions;
   save.run_id = run.id;
   save.storage = StorageOf(session);
   save.keep_proven = true;
+  save.data = [&data](int64_t step) { return data.SavedAfter(step); };
   save.branch = static_cast<int64_t>(run.points.size());
   if (session.rank() == 0) {
     save.tip = std::make_shared<std::optional<ParentCheckpoint>>(
@@ -119,7 +127,8 @@ SaveOptions SaveOptionsOf(const RunOptions& options, const RunStart& run, const 
 
 absl::StatusOr<int64_t> PrepareState(const Session& session, ProgramRunner* runner,
                                      const RunOptions& options, const RunStart& run,
-                                     Agreement& agreement, TrainingReport* report) {
+                                     Agreement& agreement, TrainingData* data,
+                                     TrainingReport* report) {
   const Plan& plan = session.plan();
   ProgramInputs init;
   const std::string& base = options.base_directory;
@@ -127,11 +136,12 @@ absl::StatusOr<int64_t> PrepareState(const Session& session, ProgramRunner* runn
   PLANC_RETURN_IF_ERROR(agreement.AllOk(StopHere()));
   PLANC_RETURN_IF_ERROR(runner->Run(ProgramKind::kInit, init));
   std::vector<std::string> notices;
+  Manifest from;
   const absl::StatusOr<std::optional<int64_t>> result = ResumeTraining(
       plan, session.coordinates()[static_cast<int>(Axis::kTp)], CheckpointDirectory(plan, base),
       base, session.Shards(), agreement, &notices,
       [] { return ScopedStopSignals::Received() != 0; }, InsteadOf(plan, run), SelectionOf(run),
-      session.instruction_set());
+      session.instruction_set(), &from);
   for (const std::string& notice : notices) report->Note(notice);
   PLANC_ASSIGN_OR_RETURN(const std::optional<int64_t> resumed, result);
   if (!resumed.has_value() && !run.initial.empty()) {
@@ -145,6 +155,12 @@ absl::StatusOr<int64_t> PrepareState(const Session& session, ProgramRunner* runn
         SetSupersededAside(session, run, CheckpointDirectory(plan, base), agreement));
   }
   if (resumed.has_value()) report->Note(absl::StrCat("resumed after step ", *resumed));
+  notices.clear();
+  PLANC_RETURN_IF_ERROR(
+      agreement.AllOk(data->GoOn(resumed.has_value() ? &from : nullptr, &notices)));
+  for (const std::string& notice : notices) report->Note(notice);
+  for (const std::string& amount : data->Amounts(report->end())) report->Note(amount);
+  report->Reads(data);
   if (resumed.value_or(0) > report->end()) {
     report->Note(NothingToDoText(report->end(), *resumed));
   }

@@ -12,6 +12,7 @@
 #include "runtime/run_start.h"
 #include "runtime/step/run_program.h"
 #include "runtime/step/session.h"
+#include "runtime/training_data.h"
 #include "runtime/training_report.h"
 #include "schemas/plan.h"
 
@@ -26,9 +27,10 @@ int64_t EndStep(const Plan& plan, const RunOptions& options);
 GroupOptions GroupOptionsOf(const Plan& plan, const RunOptions& options);
 
 // What run this is, on all ranks: options.run, else what options.begin_run says on rank 0. Shuts
-// the groups down when it is complete. Errors, on all ranks: those of begin_run and of a lost rank.
-absl::StatusOr<RunStart> AgreeOnRun(const RunOptions& options, Groups* groups,
-                                    Agreement& agreement);
+// the groups down when it is complete. Errors, on all ranks: those of begin_run, of a lost rank,
+// and of a rank that finds other data.
+absl::StatusOr<RunStart> AgreeOnRun(const RunOptions& options, Groups* groups, Agreement& agreement,
+                                    TrainingData* data);
 
 // Gives masters and moments their values, initial ones or those of the checkpoint that
 // `run` goes on from, and publishes the compute weights; tries out whether checkpoints can be
@@ -36,12 +38,13 @@ absl::StatusOr<RunStart> AgreeOnRun(const RunOptions& options, Groups* groups,
 // and ProgramRunner::Run.
 absl::StatusOr<int64_t> PrepareState(const Session& session, ProgramRunner* runner,
                                      const RunOptions& options, const RunStart& run,
-                                     Agreement& agreement, TrainingReport* report);
+                                     Agreement& agreement, TrainingData* data,
+                                     TrainingReport* report);
 
 // How the run saves. A save fails when another run has taken the directories over. The references
 // must outlive what is returned.
 SaveOptions SaveOptionsOf(const RunOptions& options, const RunStart& run, const Session& session,
-                          const TrainingReport& report);
+                          const TrainingData& data, const TrainingReport& report);
 
 // Waits until nothing is being saved; a last save that the disk refuses is repeated, as FinishSaves
 // of runtime/checkpoint/last_save.h says. Errors: of the last save.

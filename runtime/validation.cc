@@ -29,7 +29,8 @@ absl::StatusOr<bool> Validation::ShouldStop() {
 }
 
 absl::StatusOr<std::optional<double>> Validation::MeanLoss() {
-  const int64_t batches = session_.plan().job.run().eval_batches();
+  const int64_t global = session_.plan().job.batch().global();
+  const int64_t batches = (windows_ + global - 1) / global;
   double sum = 0;
   for (int64_t batch = 0; batch < batches; ++batch) {
     ProgramInputs inputs;
@@ -43,7 +44,9 @@ absl::StatusOr<std::optional<double>> Validation::MeanLoss() {
     PLANC_ASSIGN_OR_RETURN(const bool stop, ShouldStop());
     if (stop && batch + 1 < batches) return std::optional<double>();
   }
-  return std::optional<double>(sum / static_cast<double>(batches));
+  // The loss of a batch is the mean over batch.global sequences; one without a window adds 0.
+  const double share = static_cast<double>(batches * global) / static_cast<double>(windows_);
+  return std::optional<double>(sum / static_cast<double>(batches) * share);
 }
 
 absl::StatusOr<ValidationResult> Validation::Run(int64_t done) {

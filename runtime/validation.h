@@ -8,6 +8,7 @@
 #include "runtime/data/token_source.h"
 #include "runtime/step/run_program.h"
 #include "runtime/step/session.h"
+#include "runtime/training_data.h"
 #include "runtime/training_report.h"
 
 namespace planc {
@@ -16,9 +17,13 @@ namespace planc {
 // All ranks call the same functions with the same steps and receive the same answers.
 class Validation {
  public:
-  // `tokens`: null when the job has no validation data. `end`: steps done when the run ends.
-  Validation(const Session& session, ProgramRunner* runner, TokenSource* tokens, int64_t end)
-      : session_(session), runner_(runner), tokens_(tokens), end_(end) {}
+  // `end`: steps done when the run ends.
+  Validation(const Session& session, ProgramRunner* runner, const TrainingData& data, int64_t end)
+      : session_(session),
+        runner_(runner),
+        tokens_(data.validation()),
+        windows_(data.ValidationWindows()),
+        end_(end) {}
 
   // After a step: asks whether to stop, and takes the validation loss if one is due after `done`
   // steps and nobody asked to stop. Errors: OutOfRange when that loss is not finite.
@@ -36,12 +41,14 @@ class Validation {
  private:
   bool IsDueAfter(int64_t done) const;
   absl::StatusOr<bool> ShouldStop();
-  // Mean loss over run.eval_batches global batches; nothing when it was told to stop before.
+  // Mean loss over the first windows, run.eval_batches global batches of them or as many as there
+  // are; nothing when it was told to stop before.
   absl::StatusOr<std::optional<double>> MeanLoss();
 
   const Session& session_;
   ProgramRunner* const runner_;
-  TokenSource* const tokens_;
+  TokenSource* const tokens_;  // null when the job has no validation data
+  const int64_t windows_;      // that a validation uses
   const int64_t end_;
   absl::Status lost_;
   int64_t asked_ = 0;  // how often the ranks were asked whether to stop

@@ -53,6 +53,7 @@ struct RunArguments {
   std::vector<std::string> sets;
   RunOptions options;
   bool fresh = false;
+  std::optional<DataIdentity> data;
   bool check_memory = true;
 };
 
@@ -226,6 +227,7 @@ class SpokenRun {
         request_(RequestOf(loaded, options_, launch, arguments.fresh)),
         out_(out),
         err_(err) {
+    request_.data = arguments.data;
     request_.lock.on_watch = [this](const std::string& text) {
       err_ << Wrap(absl::StrCat("planc run: ", text), 2) << std::endl;
     };
@@ -364,6 +366,9 @@ int RunRun(const std::vector<std::string>& args, std::ostream& out, std::ostream
       err << Wrap(absl::StrCat("planc run: warning: ", warning), 2) << "\n";
     }
     if (!data.errors.empty()) return Report(data.ToStatus(), err);
+    absl::StatusOr<DataIdentity> identity = IdentifyData(plan.job, options.base_directory);
+    if (!identity.ok()) return Report(identity.status(), err);
+    arguments->data = *std::move(identity);
     out << "plan " << loaded.hash << ": " << plan.job.job() << ", "
         << Counted(plan.mesh.WorldSize(), "rank") << "\n";
     out.flush();

@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "runtime/checkpoint/data_json.h"
 #include "runtime/checkpoint/job_json.h"
 #include "runtime/checkpoint/json_fields.h"
 #include "runtime/checkpoint/readable.h"
@@ -116,6 +117,13 @@ bool ReadParent(const Json& contents, std::optional<ParentCheckpoint>* parent) {
          ReadHexField(*json, "manifest_xxh3_64", &(*parent)->checksum);
 }
 
+bool ReadData(const Json& contents, std::optional<SavedData>* data) {
+  const Json* const json = FindField(contents, "data");
+  if (json == nullptr) return true;
+  data->emplace();
+  return ReadPosition(*json, &(*data)->position) && ReadIdentity(*json, &(*data)->identity);
+}
+
 absl::Status ReadContents(const Json& json, Manifest* manifest) {
   const Json* const job = FindField(json, "job");
   const Json* const files = FindField(json, "files");
@@ -133,6 +141,7 @@ absl::Status ReadContents(const Json& json, Manifest* manifest) {
     if (!ReadRun(*run, &manifest->run)) return Damaged("the run cannot be read");
   }
   if (!ReadParent(json, &manifest->parent)) return Damaged("the parent cannot be read");
+  if (!ReadData(json, &manifest->data)) return Damaged("the position in the data cannot be read");
   for (const auto& [name, entry] : files->items()) {
     SavedFile& file = manifest->files[name];
     if (!ReadField(entry, "bytes", &file.bytes) ||
@@ -199,6 +208,10 @@ absl::StatusOr<std::string> ManifestText(const Manifest& manifest) {
                           {"step", manifest.parent->step},
                           {"manifest_xxh3_64", HexText(manifest.parent->checksum)}};
   }
+  if (manifest.data.has_value()) {
+    contents["data"] = PositionJson(manifest.data->position);
+    AddIdentity(manifest.data->identity, &contents["data"]);
+  }
   PLANC_ASSIGN_OR_RETURN(contents["job"], JobJson(manifest.job));
   Json& files = contents["files"] = Json::object();
   for (const auto& [name, file] : manifest.files) {
@@ -262,7 +275,7 @@ absl::StatusOr<CheckpointIdentity> ReadCheckpointIdentity(const std::string& che
   // Lists that grow with model and ranks are read, but not kept.
   const auto keep = [](int, Json::parse_event_t event, Json& value) {
     return event != Json::parse_event_t::key ||
-           (value != "parameters" && value != "files" && value != "job");
+           (value != "parameters" && value != "files" && value != "job" && value != "data");
   };
   const Json json = Json::parse(file.data(), file.data() + file.size(), keep,
                                 /*allow_exceptions=*/false);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "runtime/checkpoint/saved_data.h"
 #include "runtime/checkpoint/shard_boxes.h"
 #include "schemas/job.pb.h"
 #include "schemas/mesh.h"
@@ -94,6 +95,8 @@ struct Manifest {
   // manifests of before.
   std::string instruction_set;
   std::string bits;
+  // Nothing where nothing was trained, as in an import, and in manifests of before.
+  std::optional<SavedData> data;
   std::map<std::string, SavedFile> files;            // by name
   std::map<std::string, SavedParameter> parameters;  // by full name
 };

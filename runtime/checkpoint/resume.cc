@@ -33,13 +33,15 @@ class Resume {
  public:
   Resume(const Plan& plan, int64_t tp, const std::vector<ShardView>& shards, Agreement& agreement,
          const std::function<bool()>& stop_requested,
-         std::optional<host::InstructionSet> instruction_set, std::vector<std::string>* notices)
+         std::optional<host::InstructionSet> instruction_set, Manifest* from,
+         std::vector<std::string>* notices)
       : plan_(plan),
         tp_(tp),
         shards_(shards),
         agreement_(agreement),
         stop_requested_(stop_requested),
         instruction_set_(instruction_set),
+        from_(from),
         notices_(*notices) {}
 
   absl::StatusOr<std::optional<int64_t>> FromPath(const std::string& checkpoint,
@@ -110,6 +112,11 @@ class Resume {
     const ResumeCheck check = CompareWithCheckpoint(plan_, manifest, instruction_set_);
     PLANC_RETURN_IF_ERROR(RefusalOf(check, checkpoint));
     PLANC_RETURN_IF_ERROR(LoadTensors(plan_, tp_, checkpoint, manifest, shards_));
+    if (from_ != nullptr) {
+      from_->step = manifest.step;
+      from_->job = manifest.job;
+      from_->data = manifest.data;
+    }
     return Loaded{manifest.step, NoticesOf(check, plan_, manifest)};
   }
 
@@ -132,6 +139,7 @@ class Resume {
   Agreement& agreement_;
   const std::function<bool()>& stop_requested_;
   const std::optional<host::InstructionSet> instruction_set_;
+  Manifest* const from_;
   std::vector<std::string>& notices_;
 };
 
@@ -141,10 +149,11 @@ absl::StatusOr<std::optional<int64_t>> ResumeTraining(
     const Plan& plan, int64_t tp, const std::string& directory, const std::string& base,
     const std::vector<ShardView>& shards, Agreement& agreement, std::vector<std::string>* notices,
     const std::function<bool()>& stop_requested, const std::optional<std::string>& instead,
-    const CheckpointSelection& selection, std::optional<host::InstructionSet> instruction_set) {
+    const CheckpointSelection& selection, std::optional<host::InstructionSet> instruction_set,
+    Manifest* from) {
   const std::string resume = instead.value_or(plan.job.checkpoint().resume());
   if (resume == "never") return std::optional<int64_t>();
-  Resume request(plan, tp, shards, agreement, stop_requested, instruction_set, notices);
+  Resume request(plan, tp, shards, agreement, stop_requested, instruction_set, from, notices);
   if (resume == "auto") return request.FromNewest(directory, selection);
   return request.FromPath(PathIn(base, resume), instead.has_value()
                                                     ? "as the command line asks"

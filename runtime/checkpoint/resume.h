@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "kernels/instruction_set.h"
 #include "runtime/checkpoint/agreement.h"
+#include "runtime/checkpoint/manifest.h"
 #include "runtime/checkpoint/run_checkpoints.h"
 #include "runtime/step/shard_view.h"
 #include "schemas/plan.h"
@@ -27,7 +28,7 @@ namespace planc {
 // between the job that saved and this one. `stop_requested` is asked between checkpoints.
 // `instead` takes the place of checkpoint.resume. `selection`: whose checkpoints `auto` may take.
 // `instruction_set` is what the job computes with (unset: not compared with what the checkpoint was
-// computed with).
+// computed with). `from`, if not null, receives step, job and data of the checkpoint's manifest.
 //
 // Errors: FailedPrecondition when the job differs from the one that saved in a setting of model,
 // optimizer or lr_schedule that checkpoint.allow_changes does not list, or the checkpoint is of
@@ -43,7 +44,7 @@ absl::StatusOr<std::optional<int64_t>> ResumeTraining(
     const std::function<bool()>& stop_requested = nullptr,
     const std::optional<std::string>& instead = std::nullopt,
     const CheckpointSelection& selection = {},
-    std::optional<host::InstructionSet> instruction_set = std::nullopt);
+    std::optional<host::InstructionSet> instruction_set = std::nullopt, Manifest* from = nullptr);
 
 }  // namespace planc
 

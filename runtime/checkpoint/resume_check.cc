@@ -151,6 +151,17 @@ bool ResumeCheck::SameLayout() const {
   });
 }
 
+bool ResumeCheck::SameBits() const {
+  const bool same_data = data == DataChange::kUnknown || data == DataChange::kSame;
+  const bool same_training =
+      std::all_of(changes.begin(), changes.end(), [&](const JobChange& change) {
+        // Files may be elsewhere and be the same; their number and validation change no step.
+        return change.key == "run.steps" || change.key == "data.validation" ||
+               (change.key == "data.train" && data == DataChange::kSame);
+      });
+  return same_data && same_training && bits.empty();
+}
+
 ResumeCheck CompareWithCheckpoint(const Plan& plan, const Manifest& manifest,
                                   std::optional<host::InstructionSet> now) {
   ResumeCheck check;

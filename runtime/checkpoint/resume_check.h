@@ -10,6 +10,7 @@
 #include "kernels/instruction_set.h"
 #include "runtime/checkpoint/job_changes.h"
 #include "runtime/checkpoint/manifest.h"
+#include "runtime/data/data_identity.h"
 #include "schemas/plan.h"
 
 namespace planc {
@@ -23,11 +24,13 @@ struct ResumeCheck {
   std::string rates = "";  // RateChange of the next step
   // How to keep the rates as they were; empty unless their change is refused.
   std::string way = "";
+  DataChange data = DataChange::kUnknown;  // of data.train; AddDataChanges finds out
 
   // Nothing that spreads the training over ranks differs.
   bool SameLayout() const;
-  // With the same settings, the resumed run is bit-identical to one that never stopped.
-  bool SameBits() const { return SameLayout() && bits.empty(); }
+  // Nothing that is known says that the resumed run is not bit-identical to one that never stopped.
+  // Whether the data are the same is known only where `data` says so.
+  bool SameBits() const;
 };
 // `now`: what the job will compute with; unset: not compared.
 ResumeCheck CompareWithCheckpoint(const Plan& plan, const Manifest& manifest,

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "runtime/checkpoint/data_json.h"
 #include "runtime/checkpoint/durable_file.h"
 #include "runtime/checkpoint/job_json.h"
 #include "runtime/checkpoint/json_fields.h"
@@ -88,6 +89,9 @@ bool ParseChain(const Json& json, RunRecord* record) {
         return false;
       }
     }
+  }
+  if (const Json* const data = FindField(json, "data")) {
+    if (!ReadIdentity(*data, &record->data.emplace())) return false;
   }
   const Json* const tip = FindField(json, "tip");
   if (tip == nullptr || tip->is_null()) return true;
@@ -188,6 +192,7 @@ absl::Status WriteRunRecord(const std::string& directory, const RunRecord& recor
         {{"branch", way.point.branch}, {"step", way.point.step}, {"path", way.path}});
   }
   json["adopts_unidentified"] = record.adopts_unidentified;
+  if (record.data.has_value()) AddIdentity(*record.data, &json["data"]);
   json["plan_hash"] = record.plan_hash;
   json["planc"] = record.planc;
   json["launch"] = record.launch;

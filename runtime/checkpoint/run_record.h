@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "runtime/checkpoint/manifest.h"
 #include "runtime/checkpoint/run_checkpoints.h"
+#include "runtime/data/data_identity.h"
 #include "runtime/launch/run_fault.h"
 #include "schemas/job.pb.h"
 
@@ -52,6 +53,7 @@ struct RunRecord {
   std::vector<WayBack> ways_back;  // in order; their count is the branch of what it saves now
   // The newest checkpoint of its chain when it was last started or ended.
   std::optional<ParentCheckpoint> tip;
+  std::optional<DataIdentity> data;  // of the files it was last started with
   std::string launch;   // the launcher's name for what last started it, e.g. "slurm 1234.0"
   int64_t restart = 0;  // how often that launcher had restarted it
   int64_t starts = 0;   // how often it was started

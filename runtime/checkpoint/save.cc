@@ -171,6 +171,7 @@ class CheckpointWriter {
     manifest.job = plan_.job;
     manifest.mesh = plan_.mesh;
     manifest.versions = options_.versions;
+    if (options_.data != nullptr) manifest.data = options_.data(step_);
     if (options_.instruction_set.has_value()) {
       manifest.instruction_set = host::InstructionSetName(*options_.instruction_set);
       manifest.bits = host::InstructionSetBits(*options_.instruction_set);

@@ -38,6 +38,8 @@ struct SaveOptions {
   // Whether pruning leaves a checkpoint from which a step was done, whose loss and gradients were
   // then finite, beside the new one, from which none was: at least two are kept.
   bool keep_proven = false;
+  // On rank 0, what the checkpoint says of the data when it is of that step; null: nothing.
+  std::function<SavedData(int64_t step)> data = nullptr;
   // The newest checkpoint of the chain, which the next one names as its parent and then takes the
   // place of. Used by rank 0. Null: checkpoints without a parent.
   std::shared_ptr<std::optional<ParentCheckpoint>> tip = nullptr;

@@ -1,9 +1,10 @@
 #include "runtime/data/token_loader.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/data/permutation.h"
+#include "kernels/cross_entropy.h"
 #include "schemas/counted.h"
 #include "schemas/fault.h"
 #include "schemas/status.h"
@@ -35,11 +36,13 @@ absl::StatusOr<std::unique_ptr<TokenStream>> OpenStream(
 TokenLoader::TokenLoader(const Plan& plan, std::unique_ptr<TokenStream> stream, Order order)
     : stream_(std::move(stream)),
       order_(order),
-      seed_(static_cast<uint64_t>(plan.job.run().seed())),
+      seed_(plan.job.run().seed()),
+      vocab_(plan.job.model().vocab()),
       sequence_(plan.job.batch().sequence()),
       global_(plan.job.batch().global()),
       dp_size_(plan.mesh[Axis::kDpReplicate] * plan.mesh[Axis::kDpShard]),
-      windows_(WindowCount(stream_->tokens(), sequence_)) {}
+      windows_(WindowCount(stream_->tokens(), sequence_)),
+      position_(FirstPosition(windows_, seed_)) {}
 
 absl::StatusOr<std::unique_ptr<TokenLoader>> TokenLoader::OpenTraining(
     const Plan& plan, const std::string& directory) {
@@ -57,14 +60,23 @@ absl::StatusOr<std::unique_ptr<TokenLoader>> TokenLoader::OpenValidation(
 }
 
 int64_t TokenLoader::WindowOf(int64_t step, int64_t index) const {
-  const int64_t place = step * global_ + index;
-  const int64_t epoch = place / windows_;
-  const int64_t within = place % windows_;
-  if (order_ == Order::kSequential) return within;
-  return PermutedIndex(within, windows_, seed_, static_cast<uint64_t>(epoch));
+  const int64_t place = (step - steps_) * global_ + index;
+  if (order_ == Order::kShuffled) return WindowOfSample(position_, position_.samples + place);
+  return place < windows_ ? place : kNoWindow;
 }
 
-absl::Status TokenLoader::Load(const MicrobatchPosition& position, int64_t shift,
+void TokenLoader::KeepFirst(int64_t tokens) {
+  stream_->KeepFirst(tokens);
+  windows_ = WindowCount(tokens, sequence_);
+  position_ = FirstPosition(windows_, seed_);
+}
+
+void TokenLoader::GoOnFrom(DataPosition position, int64_t steps) {
+  position_ = std::move(position);
+  steps_ = steps;
+}
+
+absl::Status TokenLoader::Load(const MicrobatchPosition& position, int64_t shift, int32_t none,
                                int32_t* out) const {
   const int64_t micro = position.rows / sequence_;
   if (position.rows % sequence_ != 0) {
@@ -75,17 +87,22 @@ absl::Status TokenLoader::Load(const MicrobatchPosition& position, int64_t shift
     const int64_t index =
         GlobalSequenceIndex(position.microbatch, position.dp_index, dp_size_, micro, i);
     const int64_t window = WindowOf(position.step, index);
-    stream_->Read(window * sequence_ + shift, sequence_, out + i * sequence_);
+    if (window == kNoWindow) {
+      std::fill_n(out + i * sequence_, sequence_, none);
+      continue;
+    }
+    PLANC_RETURN_IF_ERROR(
+        stream_->ReadChecked(window * sequence_ + shift, sequence_, vocab_, out + i * sequence_));
   }
   return absl::OkStatus();
 }
 
 absl::Status TokenLoader::LoadTokens(const MicrobatchPosition& position, int32_t* tokens) {
-  return Load(position, 0, tokens);
+  return Load(position, 0, 0, tokens);
 }
 
 absl::Status TokenLoader::LoadTargets(const MicrobatchPosition& position, int32_t* targets) {
-  return Load(position, 1, targets);
+  return Load(position, 1, host::kIgnoredTarget, targets);
 }
 
 DataFindings InspectData(const proto::Job& job, const std::string& directory) {
@@ -104,6 +121,12 @@ DataFindings InspectData(const proto::Job& job, const std::string& directory) {
     InspectTokens(**stream, job.data().format(), job.model().vocab(), key, &findings);
   };
   inspect(job.data().train(), "data.train", &findings.train);
+  if (findings.train.windows > 0 && findings.train.windows < job.batch().global()) {
+    findings.warnings.push_back(
+        absl::StrCat("data.train: ", Counted(findings.train.windows, "window"),
+                     " of batch.sequence ", job.batch().sequence(), ", fewer than batch.global ",
+                     job.batch().global(), ": every step uses some of them more than once"));
+  }
   if (!job.data().validation().empty()) {
     inspect(job.data().validation(), "data.validation", &findings.validation);
   }

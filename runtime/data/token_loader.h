@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "runtime/data/data_position.h"
 #include "runtime/data/inspect_tokens.h"
 #include "runtime/data/token_source.h"
 #include "runtime/data/token_stream.h"
@@ -30,10 +31,12 @@ constexpr int64_t WindowCount(int64_t tokens, int64_t sequence) { return (tokens
 
 // Cuts a token stream into windows of sequence + 1 tokens, one every `sequence` tokens, and deals
 // them out. Training shuffles them: the windows are used in an order that is a permutation of all
-// of them in every epoch and a function of (seed, step) only. Validation takes them in file order.
+// of them in every epoch. Validation takes each once, in file order; sequences for which none is
+// left have only targets that count in no loss (kIgnoredTarget).
 class TokenLoader : public TokenSource {
  public:
   enum class Order { kShuffled, kSequential };
+  static constexpr int64_t kNoWindow = -1;
 
   // `directory` is what relative paths in the job are relative to. Errors: InvalidArgument naming
   // the file that is missing, malformed or too short.
@@ -43,25 +46,36 @@ class TokenLoader : public TokenSource {
   static absl::StatusOr<std::unique_ptr<TokenLoader>> OpenValidation(const Plan& plan,
                                                                      const std::string& directory);
 
+  // Errors, of both: as TokenStream::ReadChecked.
   absl::Status LoadTokens(const MicrobatchPosition& position, int32_t* tokens) override;
   absl::Status LoadTargets(const MicrobatchPosition& position, int32_t* targets) override;
 
-  // Index of the window that sequence `index` of the global batch of `step` is.
+  // Index of the window that sequence `index` of the global batch of `step` is; kNoWindow when
+  // validation has used all of them.
   int64_t WindowOf(int64_t step, int64_t index) const;
   int64_t windows() const { return windows_; }
+  // Leaves out what the last file has beyond that many tokens.
+  void KeepFirst(int64_t tokens);
+  // Training goes on from a position that was reached after `steps` steps.
+  void GoOnFrom(DataPosition position, int64_t steps);
   const TokenStream& stream() const { return *stream_; }
 
  private:
   TokenLoader(const Plan& plan, std::unique_ptr<TokenStream> stream, Order order);
-  absl::Status Load(const MicrobatchPosition& position, int64_t shift, int32_t* out) const;
+  // `none` takes the place of the tokens of no window.
+  absl::Status Load(const MicrobatchPosition& position, int64_t shift, int32_t none,
+                    int32_t* out) const;
 
   std::unique_ptr<TokenStream> stream_;
   Order order_;
-  uint64_t seed_;
+  int64_t seed_;
+  int64_t vocab_;
   int64_t sequence_;  // tokens
   int64_t global_;    // sequences
   int64_t dp_size_;
   int64_t windows_;
+  DataPosition position_;  // of training, after `steps_` steps
+  int64_t steps_ = 0;
 };
 
 // Reads all data of the job once, before anything starts, and says what is wrong with it: files

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "kernels/cross_entropy.h"
 
 namespace planc {
 namespace {
@@ -118,7 +119,7 @@ TEST(TokenLoaderTest, TargetsAreTheNextTokens) {
             absl::StatusCode::kInternal);
 }
 
-TEST(TokenLoaderTest, ValidationGoesThroughTheFileInOrder) {
+TEST(TokenLoaderTest, ValidationGoesThroughTheFileOnceInOrder) {
   WriteCounting("validation.bin", 41);  // 5 windows
   Plan plan = PlanFor(1, 1, 2);
   const auto none = TokenLoader::OpenValidation(plan, testing::TempDir());
@@ -131,7 +132,18 @@ TEST(TokenLoaderTest, ValidationGoesThroughTheFileInOrder) {
   for (int64_t batch = 0; batch < 3; ++batch) {
     for (int64_t i = 0; i < 2; ++i) windows.push_back((*loader)->WindowOf(batch, i));
   }
-  EXPECT_EQ(windows, (std::vector<int64_t>{0, 1, 2, 3, 4, 0}));
+  EXPECT_EQ(windows, (std::vector<int64_t>{0, 1, 2, 3, 4, TokenLoader::kNoWindow}));
+  // What is left of the last batch counts in no loss, and is a token that any model has.
+  std::vector<int32_t> tokens(2 * kSequence);
+  std::vector<int32_t> targets(2 * kSequence);
+  ASSERT_TRUE((*loader)->LoadTokens({2, 0, 0, 2 * kSequence}, tokens.data()).ok());
+  ASSERT_TRUE((*loader)->LoadTargets({2, 0, 0, 2 * kSequence}, targets.data()).ok());
+  for (int i = 0; i < kSequence; ++i) {
+    EXPECT_EQ(tokens[i], 4 * kSequence + i);
+    EXPECT_EQ(targets[i], 4 * kSequence + i + 1);
+    EXPECT_EQ(tokens[kSequence + i], 0);
+    EXPECT_EQ(targets[kSequence + i], host::kIgnoredTarget);
+  }
 }
 
 TEST(TokenLoaderTest, InspectDataFindsEverything) {

@@ -17,6 +17,8 @@ namespace {
 // Another attempt may end differently. The other codes are about the job, or ask for the end.
 bool MayRestart(const AttemptEnd& end) {
   if (end.rank < 0 || end.asked_to_stop) return false;
+  // Before the first step: data and checkpoints, which are the same again.
+  if (end.exit.signal == 0 && end.code == kExitTrainingFault && end.step == 0) return false;
   return end.exit.signal != 0 || end.code == kExitInternal || end.code == kExitTrainingFault ||
          end.code == kExitPeerLost;
 }

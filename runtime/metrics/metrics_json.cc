@@ -90,6 +90,10 @@ std::string MetricsJson(const StepMetrics& metrics) {
   row["memory_bytes"] = metrics.memory_bytes;
   row["resident_bytes"] = metrics.resident_bytes;
   AddCheckpoint(metrics, &row);
+  if (metrics.epoch.has_value()) row["epoch"] = Number(*metrics.epoch);
+  if (metrics.validation_windows.has_value()) {
+    row["validation_windows"] = *metrics.validation_windows;
+  }
   if (metrics.run.has_value()) row["run"] = *metrics.run;
   // An error of the system may name a file in any encoding.
   return row.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -110,6 +114,8 @@ absl::StatusOr<StepMetrics> ParseMetricsJson(const std::string& line) {
       !Read(row, "checkpoint_write_seconds", &metrics.checkpoint_write_seconds) ||
       !Read(row, "checkpoint_bytes", &metrics.checkpoint_bytes) ||
       !Read(row, "checkpoint_error", &metrics.checkpoint_error) ||
+      !Read(row, "epoch", &metrics.epoch) ||
+      !Read(row, "validation_windows", &metrics.validation_windows) ||
       !Read(row, "run", &metrics.run)) {
     return absl::InvalidArgumentError("not a row of metrics");
   }

@@ -138,6 +138,19 @@ TEST_F(MetricsWriterTest, WhatCheckpointsTook) {
   EXPECT_EQ(MetricsJson(*parsed), text);
 }
 
+TEST_F(MetricsWriterTest, HowMuchOfTheDataWasUsed) {
+  StepMetrics row = Row(5);
+  row.validation_loss = 1.5;
+  row.epoch = 1.25;
+  row.validation_windows = 3;
+  const std::string text = MetricsJson(row);
+  EXPECT_THAT(text, testing::HasSubstr(R"("epoch":1.25,"validation_windows":3)"));
+  const auto parsed = ParseMetricsJson(text);
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_EQ(parsed->epoch, row.epoch);
+  EXPECT_EQ(parsed->validation_windows, row.validation_windows);
+}
+
 std::string Contents(const std::string& path) {
   std::ostringstream text;
   text << std::ifstream(path, std::ios::binary).rdbuf();

@@ -10,7 +10,7 @@ namespace planc {
 // What one step reports.
 struct StepMetrics {
   int64_t step = 0;    // optimizer steps done, counts from 1
-  int64_t tokens = 0;  // trained on since step 0
+  int64_t tokens = 0;  // trained on since step 0, on all batches that there were
   double loss = 0;     // nats per token, mean over the global batch
   std::optional<double> validation_loss;
   double grad_norm = 0;  // before clipping
@@ -25,6 +25,8 @@ struct StepMetrics {
   std::optional<double> checkpoint_write_seconds;  // of the last save that ended
   std::optional<int64_t> checkpoint_bytes;         // of the last one that is complete
   std::optional<std::string> checkpoint_error;     // of the last one that failed
+  std::optional<double> epoch;                     // passes over the training data; no whole number
+  std::optional<int64_t> validation_windows;       // that validation_loss is the mean over
   std::optional<std::string> run;                  // id of the run that did the step
 };
 
