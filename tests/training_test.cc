@@ -178,7 +178,10 @@ TEST_F(TrainingTest, AStopEndsAValidationWhichIsMadeUpForLater) {
   const std::string more = absl::StrCat(kFloat, "\ncheckpoint: {resume: auto}");
   const std::vector<StepMetrics> whole = Train("whole", 1, "", kFloat);
   const std::string job = WriteJob("stopped", 1, "", more);
-  // Validation goes on until the signal comes.
+  // Validation goes on until the signal comes: each window is used once, and there are many.
+  std::ofstream many(folder_ + "/many.txt");
+  for (int line = 0; line < 4'000'000; ++line) many << line << "\n";
+  many.close();
   std::thread stopper([this] {
     const absl::Time deadline = absl::Now() + absl::Minutes(2);
     const std::string path = folder_ + "/stopped/metrics.jsonl";
@@ -194,11 +197,13 @@ TEST_F(TrainingTest, AStopEndsAValidationWhichIsMadeUpForLater) {
   });
   const std::string command =
       absl::StrCat("sh -c 'echo $$ > ", folder_, "/process; exec planc/planc run ", job,
-                   " --set run.eval_batches=100000' > ", folder_, "/planc.log 2>&1");
+                   " --set run.eval_batches=1000000 --set data.validation=[", folder_,
+                   "/many.txt]' > ", folder_, "/planc.log 2>&1");
   const int status = std::system(command.c_str());
   std::ofstream(folder_ + "/ended").flush();
   stopper.join();
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 8) << status;
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 8)
+      << status << ReadText(folder_ + "/planc.log");
   ASSERT_EQ(Metrics("stopped").size(), 3u);
   EXPECT_FALSE(Metrics("stopped")[2].validation_loss.has_value());
   ASSERT_EQ(Planc(absl::StrCat("run ", job)), 0) << last_output_;
