@@ -252,6 +252,7 @@ void Executor::AttentionBackward(const Site& site) {
   dqkv.rows = qkv.rows;
   dqkv.columns = qkv.columns;
   Write(site, 4, dqkv);
+  --in_flight_[site.stage].now;
 }
 
 // SwiGLU and GELU: x, dy, dx.

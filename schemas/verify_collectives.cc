@@ -92,7 +92,10 @@ void Executor::AllGather(const Site& site) {
     return BadOperand(site, 0, "contents", "is no shard of a unit along dp_shard");
   }
   UnitState* const state = StateOf(site.stage, value.unit, value.layer);
-  if (state != nullptr) ++state->gathers;
+  if (state != nullptr) {
+    ++state->gathers;
+    state->gathered_in = site.operands[1].pool;
+  }
   value.elements *= members;
   Write(site, 1, value);
 }

@@ -250,9 +250,22 @@ void Executor::CheckAliases(const Site& site) {
   }
 }
 
+// Recomputation is left out of the model's FLOPs that are reported: its label is on what computes
+// something again and on no other work of a step.
+void Executor::CheckLabel(const Site& site) {
+  const bool labelled = site.instruction->source->label == Label::kRecompute;
+  if (program_ != ProgramKind::kStep || repeats_ == labelled) return;
+  if (repeats_) {
+    Bad(site, "training", "computes again what was computed, but is not labelled recompute");
+  } else if (site.instruction->source->cost.flops > 0) {
+    Bad(site, "training", "is labelled recompute, but nothing is computed again");
+  }
+}
+
 void Executor::Execute(const Site& site) {
   if (!report_.ok()) return;
   if (!site.instruction->aliases.empty()) CheckAliases(site);
+  repeats_ = false;
   switch (site.instruction->opcode) {
     case Opcode::kEmbeddingForward:
     case Opcode::kPositionForward:
@@ -302,6 +315,7 @@ void Executor::Execute(const Site& site) {
       break;
   }
   WriteScratch(site);
+  CheckLabel(site);
 }
 
 }  // namespace planc::verifying

@@ -55,17 +55,23 @@ class Executor {
  private:
   // What is known of one unit on one stage and slot.
   struct UnitState {
-    int version = 0;     // updates of its master weights
-    int updates = 0;     // in this step
-    int gathers = 0;     // of its weights over dp_shard, in this step
-    int reduces = 0;     // of its gradient over dp_shard, in this step
-    bool ready = false;  // has initial values
+    int version = 0;       // updates of its master weights
+    int updates = 0;       // in this step
+    int gathers = 0;       // of its weights over dp_shard, in this step
+    int gathered_in = -1;  // pool of the gathered weights
+    int reduces = 0;       // of its gradient over dp_shard, in this step
+    bool ready = false;    // has initial values
   };
   // What the gradient of a unit, on one layer, is the sum of: a contribution for each use of one of
   // its parameters by an operation of the forward pass.
   struct Contributions {
     int64_t count = 0;
     uint64_t sum = 0;  // of their hashes
+  };
+  // Layers of microbatches whose forward pass a stage has done in this step, and not the backward.
+  struct InFlight {
+    int64_t now = 0;
+    int64_t most = 0;
   };
   using Values = std::array<const Value*, kMaxOperands>;
 
@@ -74,6 +80,7 @@ class Executor {
   void BadOperand(const Site& site, int k, const char* rule, const std::string& message);
   const std::string& BufferName(const Site& site, int k) const;
   // Whether the buffer of operand k is declared to have this layout.
+  void CheckLabel(const Site& site);
   bool CheckDeclared(const Site& site, int k, const AxisCodes& layout);
   void Touch(const Site& site, int k);                  // reads the cells of operand k, in order
   const Value& ValueOf(const Site& site, int k) const;  // of its first cell
@@ -90,7 +97,8 @@ class Executor {
   void Forward(const Site& site);
   void LoadData(const Site& site);
   void Loss(const Site& site);
-  void Define(const Definition& definition);
+  bool Define(const Definition& definition);  // false: it was defined before
+  void CheckSequence(const Site& site, const Value& normalized);
   Contributions& ContributionsTo(int unit, int layer);
   Value Derive(const Site& site, const Value* values, int count);
   bool CheckMicrobatch(const Site& site, const Value& value);
@@ -164,6 +172,7 @@ class Executor {
   void CheckRepeatable();
   void CheckRecompute();
   void CheckZero();
+  void CheckSchedule();
   bool SameState(int stage, int before, int after);
   std::vector<std::vector<int>> Snapshot();
 
@@ -178,6 +187,7 @@ class Executor {
   std::vector<std::vector<std::vector<UnitState>>> units_;  // by stage, unit, slot
   std::vector<std::vector<int>> layer_slots_;               // by stage, layer
   std::vector<int> holders_;                                // stages, by unit
+  std::vector<InFlight> in_flight_;                         // by stage
   std::vector<std::vector<Contributions>> contributions_;   // of a step, by unit, layer
   std::vector<int> range_cache_;                            // by flat operand
   std::vector<std::vector<int>> published_;                 // values after publish, by stage
@@ -191,6 +201,7 @@ class Executor {
   // Operations of the forward pass that the program does again: products, and others.
   int64_t repeated_products_ = 0;
   int64_t repeated_others_ = 0;
+  bool repeats_ = false;  // the instruction does
   uint64_t step_loss_function_ = 0;
   int64_t layers_ = 0;
 };

@@ -78,10 +78,11 @@ Value Executor::Derive(const Site& site, const Value* values, int count) {
 }
 
 // Notes how a tensor is computed, unless it is computed again.
-void Executor::Define(const Definition& definition) {
+bool Executor::Define(const Definition& definition) {
   if (!definitions_.Add(definition)) {
     ++(definition.opcode == Opcode::kMatmul ? repeated_products_ : repeated_others_);
-    return;
+    repeats_ = true;
+    return false;
   }
   const bool sum = definition.opcode == Opcode::kAdd;
   for (int i = 0; i < (sum ? 2 : 1); ++i) {
@@ -95,6 +96,17 @@ void Executor::Define(const Definition& definition) {
     ++expected.count;
     expected.sum += UseHash(definition, static_cast<int>(w));
   }
+  return true;
+}
+
+// What is normalized is split over tp exactly when the job asks for sequence parallelism.
+void Executor::CheckSequence(const Site& site, const Value& normalized) {
+  if (!plan_.job.has_parallelism() || plan_.mesh[Axis::kTp] == 1) return;
+  const bool split = normalized.layout[static_cast<int>(Axis::kTp)] == kRows;
+  if (split == plan_.job.parallelism().sequence_parallel()) return;
+  BadOperand(site, 0, "training",
+             absl::StrCat(split ? "is" : "is not",
+                          " split over tp, which is not the job's sequence_parallel"));
 }
 
 Executor::Contributions& Executor::ContributionsTo(int unit, int layer) {
@@ -140,8 +152,15 @@ void Executor::Forward(const Site& site) {
     result.depth = layer;
   }
   if (!ApplyLayouts(site, values)) return;
+  if (instruction.opcode == Opcode::kRmsNormForward ||
+      instruction.opcode == Opcode::kLayerNormForward) {
+    CheckSequence(site, tensors[0]);
+  }
   if (form.differentiable) {
-    Define(definition);
+    if (Define(definition) && instruction.opcode == Opcode::kAttentionForward) {
+      InFlight& layers = in_flight_[site.stage];
+      layers.most = std::max(layers.most, ++layers.now);
+    }
   } else {
     definitions_.Add(definition);
   }

@@ -17,6 +17,7 @@ void Executor::BeginProgram(ProgramKind kind) {
   definitions_.Clear();
   loss_function_ = 0;
   repeated_products_ = repeated_others_ = 0;
+  in_flight_.assign(memories_.size(), {});
   if (kind == ProgramKind::kStep) {
     for (auto& units : units_) {
       for (std::vector<UnitState>& slots : units) {
@@ -89,6 +90,7 @@ void Executor::EndProgram(ProgramKind kind) {
       step_loss_function_ = loss_function_;
       CheckRecompute();
       CheckZero();
+      CheckSchedule();
       return;
     case ProgramKind::kEval:
       for (int stage = 0; stage < stages; ++stage) {
@@ -222,23 +224,74 @@ void Executor::CheckRecompute() {
 
 // What dp_shard shards, as far as it can be told from what is exchanged: gradients go out once for
 // a step (zero 1) or for every microbatch (2 and 3), weights come in once (1 and 2) or, unless all
-// of them fit into the window of prefetched layers, more often (3).
+// of them fit into the window of prefetched layers, more often (3). The weights of a stage's layers
+// have memory for all of them, or for the window.
 void Executor::CheckZero() {
-  const int64_t zero = plan_.job.parallelism().zero();
+  const proto::Parallelism& job = plan_.job.parallelism();
   if (!plan_.job.has_parallelism() || plan_.mesh[Axis::kDpShard] == 1) return;
   for (size_t stage = 0; stage < units_.size(); ++stage) {
+    const RankClass& rank_class = plan_.classes[stage];
+    const auto layers = static_cast<int64_t>(rank_class.layers.size());
+    const int64_t window = job.zero() == 3 ? std::min(layers, Plus(job.prefetch(), 1)) : layers;
     for (size_t u = 0; u < units_[stage].size(); ++u) {
       for (const UnitState& state : units_[stage][u]) {
-        const bool reduces = zero == 1 ? state.reduces == 1 : state.reduces >= plan_.microbatches;
-        const bool gathers = zero <= 2 ? state.gathers == 1 : state.gathers >= 1;
-        if (reduces && gathers) continue;
-        report_.Add("training",
-                    absl::StrCat("stage ", stage, ": unit ", plan_.units[u].name, " is gathered ",
-                                 state.gathers, " and reduced ", state.reduces,
-                                 " times in a step over dp_shard, which is not zero ", zero));
-        return;
+        const auto bad = [&](const std::string& what) {
+          report_.Add("training", absl::StrCat("stage ", stage, ": unit ", plan_.units[u].name, " ",
+                                               what, ", which is not zero ", job.zero(),
+                                               " with prefetch ", job.prefetch()));
+        };
+        const bool reduces =
+            job.zero() == 1 ? state.reduces == 1 : state.reduces >= plan_.microbatches;
+        const bool gathers = job.zero() <= 2 ? state.gathers == 1 : state.gathers >= 1;
+        if (!reduces || !gathers) {
+          return bad(absl::StrCat("is gathered ", state.gathers, " and reduced ", state.reduces,
+                                  " times in a step over dp_shard"));
+        }
+        const int64_t slots = rank_class.pool_slots[state.gathered_in];
+        if (plan_.units[u].per_layer && slots != window) {
+          return bad(absl::StrCat("has memory for the weights of ", Counted(slots, "layer")));
+        }
       }
     }
+  }
+}
+
+// How many layers of microbatches are in flight tells the schedules apart: with gpipe all of them
+// before the first backward pass; with 1f1b (arXiv 2104.04473, section 2.2) as many microbatches as
+// stages are left; interleaved (section 2.3) each chunk in turn for as many microbatches as there
+// are stages.
+void Executor::CheckSchedule() {
+  const proto::Pipeline& job = plan_.job.parallelism().pipeline();
+  const auto stages = static_cast<int64_t>(memories_.size());
+  const int64_t chunks = job.virtual_stages();
+  if (job.stage_layers_size() == 0) return;  // a plan of no job
+  if (chunks < 1 || job.stage_layers_size() != Times(stages, chunks)) {
+    report_.Add("training", "stage_layers does not name the layers of every chunk of a stage");
+    return;
+  }
+  const int64_t total = Times(plan_.microbatches, chunks);
+  for (int64_t stage = 0; stage < stages; ++stage) {
+    const int64_t after = stages - stage - 1;
+    const int64_t ahead = job.schedule() == proto::GPIPE ? total
+                          : job.schedule() == proto::INTERLEAVED_1F1B
+                              ? 2 * after + (chunks - 1) * stages
+                              : after;
+    // Layers of the chunk that the i-th forward or backward pass of the stage is about.
+    const auto layers = [&](int64_t i, bool forward) {
+      const int64_t chunk = i / stages % chunks;
+      return job.stage_layers(
+          static_cast<int>((forward ? chunk : chunks - 1 - chunk) * stages + stage));
+    };
+    int64_t now = 0, most = 0;
+    for (int64_t i = 0; i < total; ++i) {
+      now += layers(i, true);
+      most = std::max(most, now);
+      if (i >= ahead) now -= layers(i - ahead, false);
+    }
+    if (in_flight_[stage].most == most) continue;
+    report_.Add("training",
+                absl::StrCat("stage ", stage, " keeps ", in_flight_[stage].most,
+                             " layers of microbatches in flight, the job's schedule ", most));
   }
 }
 

@@ -344,6 +344,60 @@ const Edit kEdits[] = {
      [](PlanEditor& e) { e.plan.job.mutable_model()->set_layers(1); },
      "training",
      ""},
+    {"AnotherSchedule", "llama", kPipeline,
+     [](PlanEditor& e) {
+       e.plan.job.mutable_parallelism()->mutable_pipeline()->set_schedule(proto::GPIPE);
+     },
+     "training", "stage 0 keeps 4 layers of microbatches in flight, the job's schedule 16"},
+    {"AnotherScheduleOfOneStage",
+     "llama",
+     {"parallelism.pipeline.schedule=gpipe"},
+     [](PlanEditor& e) {
+       e.plan.job.mutable_parallelism()->mutable_pipeline()->set_schedule(proto::ONE_F_ONE_B);
+     },
+     "training",
+     "stage 0 keeps 32 layers of microbatches in flight, the job's schedule 4"},
+    {"OtherStageLayers", "llama", kPipeline,
+     [](PlanEditor& e) {
+       e.plan.job.mutable_parallelism()->mutable_pipeline()->set_stage_layers(0, 1);
+     },
+     "training", "stage 0 keeps 4 layers of microbatches in flight, the job's schedule 2"},
+    {"NoSequenceParallelism", "llama", kTensor,
+     [](PlanEditor& e) { e.plan.job.mutable_parallelism()->set_sequence_parallel(true); },
+     "training", "is not split over tp, which is not the job's sequence_parallel"},
+    {"NeedlessSequenceParallelism",
+     "gpt2",
+     {"cluster.gpus_per_node=2", "mesh.tp=2", "parallelism.sequence_parallel=true"},
+     [](PlanEditor& e) { e.plan.job.mutable_parallelism()->set_sequence_parallel(false); },
+     "training",
+     "is split over tp, which is not the job's sequence_parallel"},
+    {"Zero2ThatSaysZero3",
+     "llama",
+     {"cluster.gpus_per_node=2", "mesh.dp_shard=2", "parallelism.zero=2"},
+     [](PlanEditor& e) { e.plan.job.mutable_parallelism()->set_zero(3); },
+     "training",
+     "has memory for the weights of 4 layers, which is not zero 3 with prefetch 1"},
+    {"AnotherPrefetch", "llama", kZero3,
+     [](PlanEditor& e) { e.plan.job.mutable_parallelism()->set_prefetch(2); }, "training",
+     "has memory for the weights of 2 layers, which is not zero 3 with prefetch 2"},
+    {"ForwardLabelledRecomputation",
+     "llama",
+     {},
+     [](PlanEditor& e) { e.At("layer_forward", Opcode::kMatmul).label = Label::kRecompute; },
+     "training",
+     "is labelled recompute, but nothing is computed again"},
+    {"RecomputationLabelledForward",
+     "llama",
+     {"recompute=full"},
+     [](PlanEditor& e) {
+       for (Block& block : e.plan.blocks) {
+         for (Instruction& i : block.instructions) {
+           if (i.label == Label::kRecompute) i.label = Label::kForward;
+         }
+       }
+     },
+     "training",
+     "computes again what was computed, but is not labelled recompute"},
     {"LiveBytesAboveTheArena",
      "llama",
      {},

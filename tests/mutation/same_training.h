@@ -1,5 +1,5 @@
-#ifndef PLANC_TESTS_SAME_TRAINING_H_
-#define PLANC_TESTS_SAME_TRAINING_H_
+#ifndef PLANC_TESTS_MUTATION_SAME_TRAINING_H_
+#define PLANC_TESTS_MUTATION_SAME_TRAINING_H_
 
 #include <string>
 
@@ -19,4 +19,4 @@ Sameness CompareRuns(const MeshRun& run, const MeshRun& right, std::string* diff
 
 }  // namespace planc
 
-#endif  // PLANC_TESTS_SAME_TRAINING_H_
+#endif  // PLANC_TESTS_MUTATION_SAME_TRAINING_H_

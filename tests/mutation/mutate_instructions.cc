@@ -3,7 +3,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "tests/mutations.h"
+#include "tests/mutation/mutations.h"
 
 namespace planc {
 namespace {

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "tests/mutations.h"
+#include "tests/mutation/mutations.h"
 
 namespace planc {
 namespace {

@@ -1,5 +1,5 @@
-#ifndef PLANC_TESTS_HAPPENS_BEFORE_H_
-#define PLANC_TESTS_HAPPENS_BEFORE_H_
+#ifndef PLANC_TESTS_MUTATION_HAPPENS_BEFORE_H_
+#define PLANC_TESTS_MUTATION_HAPPENS_BEFORE_H_
 
 #include <cstdint>
 #include <string>
@@ -31,4 +31,4 @@ OrderFindings CheckHappensBefore(const Plan& plan);
 
 }  // namespace planc
 
-#endif  // PLANC_TESTS_HAPPENS_BEFORE_H_
+#endif  // PLANC_TESTS_MUTATION_HAPPENS_BEFORE_H_

@@ -1,7 +1,8 @@
-#ifndef PLANC_TESTS_MUTATIONS_H_
-#define PLANC_TESTS_MUTATIONS_H_
+#ifndef PLANC_TESTS_MUTATION_MUTATIONS_H_
+#define PLANC_TESTS_MUTATION_MUTATIONS_H_
 
 #include <cstdint>
+#include <functional>
 #include <random>
 #include <string>
 #include <vector>
@@ -41,6 +42,8 @@ std::vector<MutationKind> OperandMutations();
 std::vector<MutationKind> ProgramMutations();
 std::vector<MutationKind> TableMutations();
 std::vector<MutationKind> ContentMutations();
+std::vector<MutationKind> EventMutations();
+std::vector<MutationKind> UseMutations();
 
 // An instruction of a block that some program calls.
 struct Spot {
@@ -51,6 +54,11 @@ struct Spot {
 Spot ChooseSpot(const Plan& plan, Choice& choice, bool (*property)(const Instruction&));
 std::string SpotText(const Plan& plan, const Spot& spot);
 
+// A random instruction of the program that has the property, nullptr when there is none. The block
+// becomes one of this program alone; `block` and `at` say where the instruction is.
+Instruction* ChooseInProgram(Plan& plan, ProgramKind program, Choice& choice, Block** block,
+                             int* at, const std::function<bool(const Instruction&)>& property);
+
 }  // namespace planc
 
-#endif  // PLANC_TESTS_MUTATIONS_H_
+#endif  // PLANC_TESTS_MUTATION_MUTATIONS_H_

@@ -1,6 +1,6 @@
 // Mutations of operands and buffers: where they lie, how long they are, how they are declared.
 #include "absl/strings/str_cat.h"
-#include "tests/mutations.h"
+#include "tests/mutation/mutations.h"
 
 namespace planc {
 namespace {

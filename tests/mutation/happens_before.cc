@@ -1,4 +1,4 @@
-#include "tests/happens_before.h"
+#include "tests/mutation/happens_before.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "tests/same_training.h"
+#include "tests/mutation/same_training.h"
 
 #include <algorithm>
 #include <cmath>

@@ -2,7 +2,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "tests/mutations.h"
+#include "tests/mutation/mutations.h"
 
 namespace planc {
 namespace {
@@ -89,28 +89,9 @@ Mutated ChangeCost(Plan& plan, Choice& choice) {
   return {true, absl::StrCat(SpotText(plan, spot), ": another cost")};
 }
 
-// One block of the evaluation program becomes a block of its own; an instruction of it that has
-// the property, -1 when there is none.
 Instruction* ChooseInEvaluation(Plan& plan, Choice& choice, Block** block, int* at) {
-  std::vector<Call*> calls;
-  for (RankClass& rank_class : plan.classes) {
-    for (Repeat& repeat : rank_class.programs[static_cast<int>(ProgramKind::kEval)].steps) {
-      for (Call& call : repeat.calls) {
-        if (!plan.blocks[call.block].instructions.empty()) calls.push_back(&call);
-      }
-    }
-  }
-  if (calls.empty()) return nullptr;
-  Call* const chosen = calls[choice.Below(static_cast<int64_t>(calls.size()))];
-  const int from = chosen->block;
-  plan.blocks.push_back(plan.blocks[from]);
-  *block = &plan.blocks.back();
-  (*block)->name += ".eval";
-  for (Call* call : calls) {
-    if (call->block == from) call->block = static_cast<int>(plan.blocks.size()) - 1;
-  }
-  *at = static_cast<int>(choice.Below(static_cast<int64_t>((*block)->instructions.size())));
-  return &(*block)->instructions[*at];
+  return ChooseInProgram(plan, ProgramKind::kEval, choice, block, at,
+                         [](const Instruction&) { return true; });
 }
 
 std::string EvaluationText(const Block& block, int at, const char* what) {
