@@ -33,7 +33,7 @@ const std::map<std::string, std::string>& Exemptions() {
       {"PL0301", "needs the compiler: planc/plan_test"},
       {"PL0302", "needs the compiler: planc/plan_test, planc/deadline_rule_test"},
       {"PL0303", "needs the compiler: planc/plan_test, planc/deadline_rule_test"},
-      {"PL0401", "needs a faulty plan: tests/mutation_test"},
+      {"PL0401", "needs a faulty plan: tests/mutation"},
       {"PL0402", "is about plan files: planc/plan_test"},
       {"PL0501", "needs a checkpoint: planc/check_resume_test"},
       {"PL0502", "needs a checkpoint: planc/check_resume_test"},
