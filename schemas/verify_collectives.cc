@@ -71,7 +71,10 @@ void Executor::ReduceScatter(const Site& site) {
     return BadOperand(site, 0, "gradient", "is no whole unit to be split over dp_shard");
   }
   UnitState* const state = StateOf(site.stage, value.unit, value.layer);
-  if (state != nullptr) ++state->reduces;
+  if (state != nullptr) {
+    ++state->reduces;
+    state->reduces_in_place = site.operands[0].pool == site.operands[1].pool;
+  }
   value.elements /= members;
   Write(site, 1, value);
 }
@@ -95,6 +98,7 @@ void Executor::AllGather(const Site& site) {
   if (state != nullptr) {
     ++state->gathers;
     state->gathered_in = site.operands[1].pool;
+    state->gathers_in_place = site.operands[0].pool == site.operands[1].pool;
   }
   value.elements *= members;
   Write(site, 1, value);

@@ -60,7 +60,10 @@ class Executor {
     int gathers = 0;       // of its weights over dp_shard, in this step
     int gathered_in = -1;  // pool of the gathered weights
     int reduces = 0;       // of its gradient over dp_shard, in this step
-    bool ready = false;    // has initial values
+    // The shard that is gathered, or reduced, lies in the whole weights or gradient.
+    bool gathers_in_place = false;
+    bool reduces_in_place = false;
+    bool ready = false;  // has initial values
   };
   // What the gradient of a unit, on one layer, is the sum of: a contribution for each use of one of
   // its parameters by an operation of the forward pass.

@@ -224,8 +224,9 @@ void Executor::CheckRecompute() {
 
 // What dp_shard shards, as far as it can be told from what is exchanged: gradients go out once for
 // a step (zero 1) or for every microbatch (2 and 3), weights come in once (1 and 2) or, unless all
-// of them fit into the window of prefetched layers, more often (3). The weights of a stage's layers
-// have memory for all of them, or for the window.
+// of them fit into the window of prefetched layers, more often (3). Shards lie in whole gradients
+// (1) and whole weights (1 and 2) that stay, or alone. The weights of a stage's layers have memory
+// for all of them, or for the window.
 void Executor::CheckZero() {
   const proto::Parallelism& job = plan_.job.parallelism();
   if (!plan_.job.has_parallelism() || plan_.mesh[Axis::kDpShard] == 1) return;
@@ -246,6 +247,12 @@ void Executor::CheckZero() {
         if (!reduces || !gathers) {
           return bad(absl::StrCat("is gathered ", state.gathers, " and reduced ", state.reduces,
                                   " times in a step over dp_shard"));
+        }
+        if (state.reduces_in_place != (job.zero() == 1)) {
+          return bad(state.reduces_in_place ? "keeps its whole gradient" : "keeps gradient shards");
+        }
+        if (state.gathers_in_place == (job.zero() == 3)) {
+          return bad(state.gathers_in_place ? "keeps whole weights" : "keeps weight shards");
         }
         const int64_t slots = rank_class.pool_slots[state.gathered_in];
         if (plan_.units[u].per_layer && slots != window) {
