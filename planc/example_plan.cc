@@ -22,8 +22,10 @@ Instruction Make(Opcode opcode, Stream stream, Label label, std::vector<int> buf
   instruction.opcode = opcode;
   instruction.stream = stream;
   instruction.label = label;
-  for (size_t i = 0; i < buffers.size(); ++i) {
-    instruction.operands.push_back({buffers[i], 0, 0, 0, kBytes});
+  // Of the two pools that a block binds, activations and gradients come first.
+  for (const int buffer : buffers) {
+    const int binding = buffer == kW || (buffer >= kMaster && buffer <= kSecond) ? 1 : 0;
+    instruction.operands.push_back({buffer, binding, 0, 0, kBytes});
   }
   return instruction;
 }
@@ -62,15 +64,15 @@ std::vector<Block> Blocks() {
   update.cost = {1e4, 3 * kBytes, 3 * kBytes, 0};
   Instruction send = Transfer(Opcode::kSend, Stream::kSendNext, kY, 1);
   send.waits = {{0, 0}};
-  const std::vector<int> bindings = {kActs};
+  const std::vector<int> with_weights = {kActs, kWeights};
   return {
-      {"layer_forward", bindings, {Product(Label::kForward, {kX, kW, kY}), reduce}},
-      {"layer_backward", bindings, {Product(Label::kBackward, {kY, kW, kX})}},
-      {"send_forward", bindings, {send}},
-      {"recv_forward", bindings, {Transfer(Opcode::kRecv, Stream::kRecvPrevious, kX, -1)}},
-      {"send_backward", bindings, {Transfer(Opcode::kSend, Stream::kSendPrevious, kX, -1)}},
-      {"recv_backward", bindings, {Transfer(Opcode::kRecv, Stream::kRecvNext, kY, 1)}},
-      {"update", {kGradients}, {scatter, update}},
+      {"layer_forward", with_weights, {Product(Label::kForward, {kX, kW, kY}), reduce}},
+      {"layer_backward", with_weights, {Product(Label::kBackward, {kY, kW, kX})}},
+      {"send_forward", {kActs}, {send}},
+      {"recv_forward", {kActs}, {Transfer(Opcode::kRecv, Stream::kRecvPrevious, kX, -1)}},
+      {"send_backward", {kActs}, {Transfer(Opcode::kSend, Stream::kSendPrevious, kX, -1)}},
+      {"recv_backward", {kActs}, {Transfer(Opcode::kRecv, Stream::kRecvNext, kY, 1)}},
+      {"update", {kGradients, kState}, {scatter, update}},
   };
 }
 
@@ -83,19 +85,20 @@ RankClass MakeClass(int stage) {
   rank_class.pool_slots = {4, 2, 2, 2};
   rank_class.pool_bases = {0, 0, 0, 0};
   rank_class.arena_bytes = {2 * kBytes, 2 * kBytes, 6 * kBytes, 8 * kBytes, 0, 0, 0};
-  rank_class.live_bytes = {2 * kBytes, 2 * kBytes, 6 * kBytes, (7 + stage) * kBytes, 0, 0, 0};
   std::vector<Call> calls;
   for (int m = 0; m < 4; ++m) {
     if (stage == 1) calls.push_back({kRecvX, -1, m, {m}});
-    for (int layer : rank_class.layers) calls.push_back({kForward, layer, m, {m}});
+    for (int layer : rank_class.layers) calls.push_back({kForward, layer, m, {m, layer % 2}});
     if (stage == 0) calls.push_back({kSendX, -1, m, {m}});
   }
   for (int m = 0; m < 4; ++m) {
     if (stage == 0) calls.push_back({kRecvDy, -1, m, {m}});
-    for (int layer : rank_class.layers) calls.push_back({kBackward, layer, m, {m}});
+    for (int layer : rank_class.layers) calls.push_back({kBackward, layer, m, {m, layer % 2}});
     if (stage == 1) calls.push_back({kSendDy, -1, m, {m}});
   }
-  for (int layer : rank_class.layers) calls.push_back({kReduce, layer, -1, {layer % 2}});
+  for (int layer : rank_class.layers) {
+    calls.push_back({kReduce, layer, -1, {layer % 2, layer % 2}});
+  }
   rank_class.programs[static_cast<int>(ProgramKind::kStep)] = FoldCalls(calls);
   return rank_class;
 }
@@ -161,7 +164,7 @@ Plan ExamplePlan() {
   plan.events = {{"y_done", kActs, Stream::kCompute}, {"dw_reduced", kGradients, Stream::kData}};
   plan.blocks = Blocks();
   // Two parameters of half the unit each, on each tp rank.
-  plan.units = {{"layer.sharded", true, true, 1024, 1024, kMaster, kFirst, kSecond, 0}};
+  plan.units = {{"layer.sharded", true, true, 1024, 1024, kMaster, kFirst, kSecond, -1, 0}};
   plan.params = {{"model.layers.{layer}.self_attn.q_proj.weight",
                   {64, 16},
                   0,

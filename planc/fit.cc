@@ -1,6 +1,7 @@
 #include "planc/fit.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -14,6 +15,7 @@
 #include "planc/device_memory.h"
 #include "planc/text.h"
 #include "schemas/counted.h"
+#include "schemas/live_bytes.h"
 
 namespace planc {
 namespace {
@@ -84,6 +86,7 @@ std::string ChangeTable(const Plan& plan, const std::vector<Change>& changes) {
 }
 
 std::string KindTable(const Plan& plan, const RankClass& fullest) {
+  const std::array<int64_t, kMemoryKindCount> live_bytes = LiveBytes(plan, fullest);
   TextTable table({"kind", ">bytes", ">", ">most live"});
   for (int kind = 0; kind < kMemoryKindCount; ++kind) {
     if (fullest.arena_bytes[kind] == 0 || !IsDeviceMemory(plan, static_cast<MemoryKind>(kind))) {
@@ -91,7 +94,7 @@ std::string KindTable(const Plan& plan, const RankClass& fullest) {
     }
     table.Add({MemoryKindName(static_cast<MemoryKind>(kind)),
                GroupedText(fullest.arena_bytes[kind]), BytesText(fullest.arena_bytes[kind]),
-               GroupedText(fullest.live_bytes[kind])});
+               GroupedText(live_bytes[kind])});
   }
   const DeviceReserve reserve = DeviceReserveOf(plan, fullest);
   if (reserve.bytes > 0) {

@@ -232,7 +232,6 @@ struct RankClass {
   std::vector<int32_t> pool_slots;  // per pool; 0 when the stage does not use it
   std::vector<int64_t> pool_bases;  // per pool; bytes from the start of its kind's arena
   std::array<int64_t, kMemoryKindCount> arena_bytes{};
-  std::array<int64_t, kMemoryKindCount> live_bytes{};  // lower bound: most bytes live at once
   std::array<Program, kProgramCount> programs;
 };
 

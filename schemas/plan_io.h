@@ -12,7 +12,7 @@
 namespace planc {
 
 // Version of the plan file, the number in its header line.
-inline constexpr int kPlanFormatVersion = 1;
+inline constexpr int kPlanFormatVersion = 2;
 
 // A plan file starts with these characters.
 inline constexpr char kPlanMagic[] = "planc-plan ";

@@ -223,7 +223,6 @@ absl::Status ReadClass(const proto::Plan::RankClass& in, RankClass* out) {
   out->pool_slots.assign(in.pool_slots().begin(), in.pool_slots().end());
   out->pool_bases.assign(in.pool_bases().begin(), in.pool_bases().end());
   PLANC_RETURN_IF_ERROR(ReadArray(in.arena_bytes(), "arenas", &out->arena_bytes));
-  PLANC_RETURN_IF_ERROR(ReadArray(in.live_bytes(), "lower bounds of arenas", &out->live_bytes));
   if (in.programs_size() != kProgramCount) {
     return absl::InvalidArgumentError(
         absl::StrCat("plan: ", in.programs_size(), " programs instead of ", kProgramCount));

@@ -130,7 +130,6 @@ void WriteClass(const RankClass& rank_class, proto::Plan::RankClass* image) {
   Append(rank_class.pool_slots, image->mutable_pool_slots());
   Append(rank_class.pool_bases, image->mutable_pool_bases());
   Append(rank_class.arena_bytes, image->mutable_arena_bytes());
-  Append(rank_class.live_bytes, image->mutable_live_bytes());
   for (const Program& program : rank_class.programs) WriteProgram(program, image->add_programs());
 }
 

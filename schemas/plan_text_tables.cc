@@ -119,10 +119,10 @@ std::string ClassText(const Plan& plan, const RankClass& rank_class) {
       "class stage ", rank_class.stage, "  layers [", absl::StrJoin(rank_class.layers, ","), "]",
       rank_class.has_embedding ? "  embedding" : "", rank_class.has_head ? "  head" : "", "\n");
   for (int kind = 0; kind < kMemoryKindCount; ++kind) {
-    if (rank_class.arena_bytes[kind] == 0 && rank_class.live_bytes[kind] == 0) continue;
-    absl::StrAppendFormat(&text, "  arena %-13s %d bytes, live at most %d\n",
+    if (rank_class.arena_bytes[kind] == 0) continue;
+    absl::StrAppendFormat(&text, "  arena %-13s %d bytes\n",
                           MemoryKindName(static_cast<MemoryKind>(kind)),
-                          rank_class.arena_bytes[kind], rank_class.live_bytes[kind]);
+                          rank_class.arena_bytes[kind]);
   }
   for (size_t pool = 0; pool < rank_class.pool_slots.size(); ++pool) {
     if (rank_class.pool_slots[pool] == 0) continue;

@@ -28,7 +28,7 @@ ValueId StepGraph::AddValue(GraphValue value) {
 int StepGraph::BlockIndex(const std::string& name) const { return IndexByName(blocks, name); }
 
 int StepGraph::AddBlock(const std::string& name) {
-  blocks.push_back({name, {}, {}, {}});
+  blocks.push_back({name, {}, {}});
   return static_cast<int>(blocks.size()) - 1;
 }
 

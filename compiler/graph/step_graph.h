@@ -84,8 +84,6 @@ struct GraphBlock {
   std::string name;
   std::vector<GraphNode> nodes;
   std::vector<GraphBinding> bindings;  // filled by plan_memory
-  // Most bytes of block-local values alive at once, by stream; filled by plan_memory.
-  std::array<int64_t, kStreamCount> local_live{};
 };
 
 // How many slots a pool has on a stage.

@@ -89,19 +89,7 @@ void PlaceGreedily(std::vector<Lifetime>& lifetimes) {
   lifetimes = std::move(best);
 }
 
-int64_t MostLive(const std::vector<Lifetime>& lifetimes, size_t nodes) {
-  int64_t most = 0;
-  for (size_t n = 0; n < nodes; ++n) {
-    int64_t live = 0;
-    for (const Lifetime& l : lifetimes) {
-      if (l.first <= static_cast<int>(n) && static_cast<int>(n) <= l.last) live += l.bytes;
-    }
-    most = std::max(most, live);
-  }
-  return most;
-}
-
-void PlaceLocals(StepGraph& graph, GraphBlock& block, Stream stream) {
+void PlaceLocals(StepGraph& graph, const GraphBlock& block, Stream stream) {
   std::vector<Lifetime> lifetimes = LocalLifetimes(graph, block, stream);
   if (lifetimes.empty()) return;
   const std::string name = LocalPoolName(stream);
@@ -118,7 +106,6 @@ void PlaceLocals(StepGraph& graph, GraphBlock& block, Stream stream) {
     graph.values[l.root].offset = l.offset;
     p.stride = std::max(p.stride, l.offset + l.bytes);
   }
-  block.local_live[static_cast<int>(stream)] = MostLive(lifetimes, block.nodes.size());
 }
 
 // Saved values lie one after another: all of them live from the forward to the backward pass.

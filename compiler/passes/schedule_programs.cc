@@ -311,11 +311,9 @@ int GatheredSlots(const StepGraph& graph, const RankClass& c) {
   return static_cast<int>(std::min<int64_t>(wanted, static_cast<int64_t>(c.layers.size())));
 }
 
-// Slots of every pool of the stage, from a counting run; also the lower bounds of the arenas.
-LaneSlots CountSlots(const StepGraph& graph, int stage, RankClass& c) {
+// Slots of every pool of the stage, from a counting run.
+LaneSlots CountSlots(const StepGraph& graph, int stage, const RankClass& c) {
   LaneSlots slots(graph.pools.size(), {0, 0});
-  std::array<int64_t, kMemoryKindCount> dynamic_bytes{};
-  std::array<int64_t, kStreamCount> local_live{};
   for (int k = 0; k < kProgramCount; ++k) {
     StageScheduler scheduler(graph, stage, {});
     Run(scheduler, static_cast<ProgramKind>(k));
@@ -323,13 +321,7 @@ LaneSlots CountSlots(const StepGraph& graph, int stage, RankClass& c) {
     for (size_t p = 0; p < slots.size(); ++p) {
       for (int l = 0; l < kLaneCount; ++l) slots[p][l] = std::max(slots[p][l], peaks[p][l]);
     }
-    for (int m = 0; m < kMemoryKindCount; ++m) {
-      dynamic_bytes[m] = std::max(dynamic_bytes[m], scheduler.calls().peak_bytes()[m]);
-    }
     for (const Call& call : scheduler.calls().calls()) {
-      for (int s = 0; s < kStreamCount; ++s) {
-        local_live[s] = std::max(local_live[s], graph.blocks[call.block].local_live[s]);
-      }
       for (const GraphBinding& b : graph.blocks[call.block].bindings) {
         const GraphPool& pool = graph.pools[b.pool];
         if (pool.slots == PoolSlots::kOne) slots[b.pool][0] = 1;
@@ -344,28 +336,16 @@ LaneSlots CountSlots(const StepGraph& graph, int stage, RankClass& c) {
     if (unit.snapshot < 0) continue;
     slots[graph.values[unit.snapshot].pool] = slots[graph.values[unit.first_moment].pool];
   }
-  c.live_bytes = dynamic_bytes;
   for (size_t p = 0; p < slots.size(); ++p) {
     const GraphPool& pool = graph.pools[p];
-    const int kind = static_cast<int>(pool.kind);
-    if (pool.slots != PoolSlots::kDynamic) {
-      int64_t live = slots[p][0] * pool.stride;
-      for (int s = 0; s < kStreamCount; ++s) {
-        if (pool.name == LocalPoolName(static_cast<Stream>(s))) live = local_live[s];
-      }
-      c.live_bytes[kind] += live;
-    } else if (absl::StartsWith(pool.name, "gathered.")) {
+    if (pool.slots != PoolSlots::kDynamic) continue;
+    if (absl::StartsWith(pool.name, "gathered.")) {
       slots[p][0] = GatheredSlots(graph, c);
-      c.live_bytes[kind] += slots[p][0] * pool.stride;
     } else if (pool.stride == 0) {
       slots[p] = {0, 0};
     } else {
-      for (int l = 0; l < kLaneCount; ++l) {
-        if (slots[p][l] == 0) continue;
-        // Read or written by a transfer while compute goes on: alive at the same time.
-        const int extra = ExtraSlots(graph, pool);
-        slots[p][l] += extra;
-        c.live_bytes[kind] += extra * pool.stride;
+      for (int& lane : slots[p]) {
+        if (lane > 0) lane += ExtraSlots(graph, pool);
       }
     }
   }

@@ -38,10 +38,6 @@ StageCalls::StageCalls(const StepGraph& graph, int stage, const LaneSlots& slots
 
 int StageCalls::Acquire(const std::string& pool, Lane lane) {
   const int index = graph_.PoolIndex(pool);
-  const GraphPool& p = graph_.pools[index];
-  const int kind = static_cast<int>(p.kind);
-  held_bytes_[kind] += p.stride;
-  peak_bytes_[kind] = std::max(peak_bytes_[kind], held_bytes_[kind]);
   // The slots of the second lane come after those of the first.
   const int slot = pools_[index][static_cast<int>(lane)].Acquire();
   return lane == Lane::kSend ? slots_[index][0] + slot : slot;
@@ -49,7 +45,6 @@ int StageCalls::Acquire(const std::string& pool, Lane lane) {
 
 void StageCalls::Release(const std::string& pool, int slot, Lane lane) {
   const int index = graph_.PoolIndex(pool);
-  held_bytes_[static_cast<int>(graph_.pools[index].kind)] -= graph_.pools[index].stride;
   const int first = lane == Lane::kSend ? slots_[index][0] : 0;
   pools_[index][static_cast<int>(lane)].Release(slot - first);
 }

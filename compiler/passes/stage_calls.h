@@ -43,7 +43,7 @@ class StageCalls {
   // `slots` gives the size of each dynamic pool; empty means counting only.
   StageCalls(const StepGraph& graph, int stage, const LaneSlots& slots);
 
-  // Acquires a slot of the dynamic pool; `held_bytes` statistics follow.
+  // Acquires a slot of the dynamic pool.
   int Acquire(const std::string& pool, Lane lane = Lane::kStay);
   void Release(const std::string& pool, int slot, Lane lane = Lane::kStay);
   // Binds (pool, role) to a slot for the calls that follow.
@@ -54,8 +54,6 @@ class StageCalls {
   const std::vector<planc::Call>& calls() const { return calls_; }
   // Per pool: most slots that were held at once.
   LaneSlots Peaks() const;
-  // Per memory kind: most bytes of dynamic slots held at once.
-  const std::array<int64_t, kMemoryKindCount>& peak_bytes() const { return peak_bytes_; }
   int LayerSlot(int layer) const { return layer_slots_.at(layer); }
   const StepGraph& graph() const { return graph_; }
   int stage() const { return stage_; }
@@ -68,8 +66,6 @@ class StageCalls {
   LaneSlots slots_;
   std::map<std::pair<int, std::string>, int> bound_;
   std::vector<planc::Call> calls_;
-  std::array<int64_t, kMemoryKindCount> held_bytes_{};
-  std::array<int64_t, kMemoryKindCount> peak_bytes_{};
 };
 
 // With ZeRO 3: adds the calls that gather layer parameters, `prefetch` uses ahead, into `slots`

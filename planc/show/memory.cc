@@ -8,6 +8,7 @@
 #include "planc/device_memory.h"
 #include "planc/show/show.h"
 #include "planc/text.h"
+#include "schemas/live_bytes.h"
 
 namespace planc {
 namespace {
@@ -29,6 +30,7 @@ std::string Ratio(int64_t arena, int64_t live) {
 // Stages whose ranks need the same bytes of every kind.
 struct MemoryClass {
   const RankClass* first = nullptr;
+  std::array<int64_t, kMemoryKindCount> live_bytes{};  // LiveBytes
   std::vector<int64_t> stages;
 };
 
@@ -36,12 +38,12 @@ std::vector<MemoryClass> MemoryClasses(const Plan& plan, int64_t rank) {
   std::vector<MemoryClass> classes;
   for (const RankClass& rank_class : plan.classes) {
     if (rank >= 0 && &rank_class != &ClassOfRank(plan, rank)) continue;
+    const auto live_bytes = LiveBytes(plan, rank_class);
     const auto same = std::find_if(classes.begin(), classes.end(), [&](const MemoryClass& c) {
-      return c.first->arena_bytes == rank_class.arena_bytes &&
-             c.first->live_bytes == rank_class.live_bytes;
+      return c.first->arena_bytes == rank_class.arena_bytes && c.live_bytes == live_bytes;
     });
     if (same == classes.end()) {
-      classes.push_back({&rank_class, {rank_class.stage}});
+      classes.push_back({&rank_class, live_bytes, {rank_class.stage}});
     } else {
       same->stages.push_back(rank_class.stage);
     }
@@ -60,14 +62,14 @@ void AddClass(const Plan& plan, const MemoryClass& memory, std::string* text,
   nlohmann::ordered_json data = {{"stages", memory.stages}, {"ranks", ranks}};
   for (int kind = 0; kind < kMemoryKindCount; ++kind) {
     const int64_t arena = rank_class.arena_bytes[kind];
-    const int64_t live = rank_class.live_bytes[kind];
+    const int64_t live = memory.live_bytes[kind];
     const std::string name = MemoryKindName(static_cast<MemoryKind>(kind));
     data["kinds"][name] = {{"arena_bytes", arena}, {"live_bytes", live}};
     if (arena == 0 && live == 0) continue;
     table.Add({name, BytesText(arena), GroupedText(arena), GroupedText(live), Ratio(arena, live)});
   }
   const int64_t arena = Sum(rank_class.arena_bytes);
-  const int64_t live = Sum(rank_class.live_bytes);
+  const int64_t live = Sum(memory.live_bytes);
   table.AddRule();
   table.Add({"total", BytesText(arena), GroupedText(arena), GroupedText(live), Ratio(arena, live)});
   data["total_bytes"] = arena;
@@ -102,10 +104,11 @@ std::string OverviewText(const std::vector<MemoryClass>& classes) {
                bytes(MemoryKind::kGradients), bytes(MemoryKind::kOptimizer),
                bytes(MemoryKind::kActivations), bytes(MemoryKind::kCommunication),
                bytes(MemoryKind::kWorkspace), BytesText(Sum(arena)),
-               Ratio(Sum(arena), Sum(memory.first->live_bytes))});
+               Ratio(Sum(arena), Sum(memory.live_bytes))});
   }
-  return absl::StrCat("  each rank, by stage; ratio is to the most bytes live at one time\n",
-                      table.Text(4), "  the fullest\n");
+  return absl::StrCat(
+      "  each rank, by stage; ratio is to the most bytes live at one time in program order\n",
+      table.Text(4), "  the fullest\n");
 }
 
 void AddPools(const Plan& plan, const RankClass& rank_class, ShowSection* section) {

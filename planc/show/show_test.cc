@@ -90,12 +90,14 @@ TEST(Show, GroupsNameTheirMembers) {
 
 TEST(Show, MemoryMergesEqualStagesAndShowsTheBound) {
   const std::string text = ShowMemory(InputOf(ExamplePlan())).text;
-  EXPECT_TRUE(Has(text, "each of the 4 ranks of stage 0")) << text;
-  EXPECT_TRUE(Has(text, "total        72.0 KiB  73,728     69,632  1.059")) << text;
+  EXPECT_TRUE(Has(text, "each of the 8 ranks of stage 0-1")) << text;
+  // x of three microbatches beside x and y of the fourth; all of the other kinds.
+  EXPECT_TRUE(Has(text, "activations  32.0 KiB  32,768     20,480  1.600")) << text;
+  EXPECT_TRUE(Has(text, "total        72.0 KiB  73,728     61,440  1.200")) << text;
   EXPECT_TRUE(Has(text, "bound 1.00 MiB (cluster.memory), 7.0% used, 952 KiB free")) << text;
   Plan plan = ExamplePlan();
-  plan.classes[1].live_bytes = plan.classes[0].live_bytes;
-  EXPECT_TRUE(Has(ShowMemory(InputOf(plan)).text, "each of the 8 ranks of stage 0-1"));
+  plan.classes[1].programs = {};
+  EXPECT_TRUE(Has(ShowMemory(InputOf(plan)).text, "each of the 4 ranks of stage 0\n"));
 }
 
 TEST(Show, CommCountsCallsAndBytes) {

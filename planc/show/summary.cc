@@ -169,7 +169,7 @@ ShowSection ShowSummary(const ShowInput& input) {
        "no deadlock, no unordered or out-of-bounds access, no missing reduction; the model, number "
        "formats, zero and recompute of the job; costs of instructions",
        &text);
-  Line("not proven", "predicted times, least live bytes, kernels and libraries, data", &text);
+  Line("not proven", "predicted times, kernels and libraries, data", &text);
   Line("proof", ProofLine(input.certificate), &text);
   text = Wrap(text, 13);
   section.data = {{"job", job.job()},
