@@ -1,8 +1,7 @@
 #include "schemas/verify_shapes.h"
 
-#include "schemas/collective.h"
 #include "schemas/verify_report.h"
-#include "schemas/workspace.h"
+#include "schemas/verify_scratch.h"
 
 namespace planc::verifying {
 namespace {
@@ -16,17 +15,7 @@ constexpr ElementRule kS = ElementRule::kScalarSum;
 constexpr ElementRule kI = ElementRule::kIndex;
 constexpr ElementRule kAny = ElementRule::kAny;
 
-OperandShape Scratch(int64_t bytes) { return {bytes, 1, ElementRule::kScratch, false}; }
-
-// Budgets of shapes whose product does not fit a number are never met.
-OperandShape AttentionScratch(int64_t sequence, int64_t d) {
-  if (Times(sequence, d) > (int64_t{1} << 40)) return Scratch(kMaxNumber);
-  return Scratch(AttentionWorkspaceBudget(sequence, d));
-}
-OperandShape ReduceScatterScratch(int64_t n, int64_t members, int64_t element) {
-  if (Times(Times(n, members), element) == kMaxNumber) return Scratch(kMaxNumber);
-  return Scratch(ReduceScatterScratchBytes(n, members, element));
-}
+constexpr OperandShape kScratch{0, 1, ElementRule::kScratch, false};
 
 Shapes NormShapes(Opcode opcode, int64_t t, int64_t h) {
   const OperandShape x{t, h, kA}, w{h, 1, kA}, dw{h, 1, kG}, row{t, 1, kF};
@@ -37,9 +26,9 @@ Shapes NormShapes(Opcode opcode, int64_t t, int64_t h) {
       return {x, w, w, x, row, row};
     case Opcode::kLayerNormBackward:
     case Opcode::kLayerNormBackwardAdd:
-      return {x, x, w, row, row, x, dw, dw, Scratch(RowSumWorkspaceBudget(t, Times(2, h)))};
+      return {x, x, w, row, row, x, dw, dw, kScratch};
     default:
-      return {x, x, w, row, x, dw, Scratch(RowSumWorkspaceBudget(t, h))};
+      return {x, x, w, row, x, dw, kScratch};
   }
 }
 
@@ -58,11 +47,11 @@ Shapes HeadShapes(Opcode opcode, const int64_t* i) {
     case Opcode::kHeadNormForward:
       return {qkv, w, w, qkv, rstd};
     case Opcode::kHeadNormBackward:
-      return {qkv, qkv, w, w, rstd, dw, dw, Scratch(RowSumWorkspaceBudget(t, d))};
+      return {qkv, qkv, w, w, rstd, dw, dw, kScratch};
     case Opcode::kAttentionForward:
-      return {qkv, o, lse, AttentionScratch(i[1], d)};
+      return {qkv, o, lse, kScratch};
     case Opcode::kAttentionBackward:
-      return {qkv, o, lse, o, qkv, AttentionScratch(i[1], d)};
+      return {qkv, o, lse, o, qkv, kScratch};
     default:
       return {qkv, OperandShape{i[1], d, kF}};
   }
@@ -73,7 +62,7 @@ Shapes MatmulShapes(Opcode opcode, const int64_t* i) {
   const OperandShape a = i[3] != 0 ? OperandShape{k, m, kA} : OperandShape{m, k, kA};
   const OperandShape b = i[4] != 0 ? OperandShape{n, k, kA} : OperandShape{k, n, kA};
   const OperandShape c{m, n, opcode == Opcode::kMatmulAdd ? kG : kAny};
-  return {a, b, c, Scratch(MatmulWorkspaceBudget(m, n, k))};
+  return {a, b, c, kScratch};
 }
 
 Shapes EmbeddingShapes(Opcode opcode, const int64_t* i) {
@@ -99,7 +88,7 @@ Shapes LossShapes(Opcode opcode, const int64_t* i) {
   return {row, pair, targets, logits, loss};
 }
 
-Shapes FlatShapes(Opcode opcode, const int64_t* i, int64_t members, int64_t element) {
+Shapes FlatShapes(Opcode opcode, const int64_t* i, int64_t members) {
   const int64_t n = i[0];
   const OperandShape any{n, 1, kAny}, state{n, 1, kF}, one{1, 1, kF};
   const OperandShape whole{Times(n, members), 1, kAny};
@@ -111,9 +100,9 @@ Shapes FlatShapes(Opcode opcode, const int64_t* i, int64_t members, int64_t elem
     case Opcode::kSumSquares:
       return {OperandShape{n, 1, kG}, OperandShape{1, 1, kS}};
     case Opcode::kAllReduce:
-      return {any, Scratch(AllReduceScratchBytes(n, members, element))};
+      return {any, kScratch};
     case Opcode::kReduceScatter:
-      return {whole, any, ReduceScatterScratch(n, members, element)};
+      return {whole, any, kScratch};
     case Opcode::kAllGather:
       return {any, whole};
     case Opcode::kAdd: {
@@ -130,9 +119,8 @@ Shapes ClipShapes() {
   return {sum, sum, one, one};
 }
 
-}  // namespace
-
-Shapes ShapesOf(Opcode opcode, const int64_t* i, int64_t members, int64_t element) {
+// All but the bytes of scratch.
+Shapes MatrixShapes(Opcode opcode, const int64_t* i, int64_t members) {
   switch (opcode) {
     case Opcode::kEmbeddingForward:
     case Opcode::kEmbeddingBackward:
@@ -159,8 +147,7 @@ Shapes ShapesOf(Opcode opcode, const int64_t* i, int64_t members, int64_t elemen
     case Opcode::kBiasForward:
       return {OperandShape{i[0], i[1], kA}, OperandShape{i[1], 1, kA}};
     case Opcode::kBiasBackward:
-      return {OperandShape{i[0], i[1], kA}, OperandShape{i[1], 1, kG},
-              Scratch(RowSumWorkspaceBudget(i[0], i[1]))};
+      return {OperandShape{i[0], i[1], kA}, OperandShape{i[1], 1, kG}, kScratch};
     case Opcode::kSwigluForward:
       return {OperandShape{i[0], Times(2, i[1]), kA}, OperandShape{i[0], i[1], kA}};
     case Opcode::kSwigluBackward:
@@ -198,9 +185,20 @@ Shapes ShapesOf(Opcode opcode, const int64_t* i, int64_t members, int64_t elemen
     case Opcode::kAllGather:
     case Opcode::kSend:
     case Opcode::kRecv:
-      return FlatShapes(opcode, i, members, element);
+      return FlatShapes(opcode, i, members);
   }
   return {};
+}
+
+}  // namespace
+
+Shapes ShapesOf(Opcode opcode, const int64_t* i, int64_t members, int64_t element) {
+  Shapes shapes = MatrixShapes(opcode, i, members);
+  for (OperandShape& shape : shapes) {
+    if (shape.rule != ElementRule::kScratch) continue;
+    shape.rows = LeastScratchBytes(opcode, i, members, element);
+  }
+  return shapes;
 }
 
 }  // namespace planc::verifying
