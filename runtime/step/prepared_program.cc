@@ -5,6 +5,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/step/handlers.h"
+#include "runtime/step/operand_bytes.h"
 #include "runtime/step/operand_types.h"
 #include "schemas/status.h"
 
@@ -116,6 +117,7 @@ absl::StatusOr<PreparedBlock> PrepareBlock(const Plan& plan, const Block& block,
     PLANC_RETURN_IF_ERROR(CheckCounts(instruction));
     const int index = static_cast<int>(prepared.instructions.size());
     PLANC_RETURN_IF_ERROR(CheckOperandTypes(plan, block, index));
+    PLANC_RETURN_IF_ERROR(CheckOperandBytes(plan, block, index, dp_shard));
     PreparedInstruction& bound = prepared.instructions.emplace_back();
     bound.opcode = instruction.opcode;
     bound.handler = HandlerOf(instruction.opcode);

@@ -196,6 +196,16 @@ TEST(RunProgram, StreamsAndRanksWorkTogether) {
   });
 }
 
+TEST(RunProgram, AnOperandShorterThanWhatIsReadIsRefusedAtTheStart) {
+  Plan plan = SumOfProducts().test.plan();
+  plan.blocks[0].instructions[2].operands[0].bytes = 12;  // of the four elements that are added
+  std::unique_ptr<Device> device = CreateHostDevice();
+  const auto session =
+      Session::Create(plan, 0, /*threads=*/1, host::InstructionSet::kAvx2, device.get(), nullptr);
+  EXPECT_THAT(std::string(session.status().message()),
+              HasSubstr("instruction 2 (add): operand c has 12 bytes, fewer than the operation"));
+}
+
 TEST(RunProgram, OurCodeAllocatesNothingInAStep) {
   if (!AllocationsAreCounted()) GTEST_SKIP() << "a sanitizer owns malloc";
   const SumOfProducts demo;
